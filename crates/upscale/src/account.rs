@@ -1,0 +1,226 @@
+//! `upscale account …`: the operator's view of accounts and money.
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use upscale_core::{AccountId, Credits};
+use upscale_store::{Account, LedgerLine, PurchaseOutcome, Store, StoreOptions};
+
+use crate::{
+    args::{AccountCommand, DataArgs},
+    data::{Data, account_id, block_on, no_account},
+    output,
+    shown::{Amount, time, time_if_any},
+};
+
+/// Runs one of the account commands.
+pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
+    block_on(async {
+        match command {
+            AccountCommand::Create { name, data } => create(name, data).await,
+            AccountCommand::Credit {
+                account,
+                credits,
+                reference,
+                data,
+            } => credit(account, *credits, reference, data).await,
+            AccountCommand::Show { account, data } => show(account, data).await,
+            AccountCommand::List { data } => list(data).await,
+            AccountCommand::Ledger {
+                account,
+                limit,
+                data,
+            } => ledger(account, *limit, data).await,
+        }
+    })
+}
+
+#[derive(Serialize)]
+struct AccountBody {
+    account: String,
+    name: String,
+    available: Amount,
+    reserved: Amount,
+    charged: Amount,
+    activated: bool,
+    activated_at: Option<String>,
+    created_at: String,
+    active_tasks: u32,
+    accepted_today: u32,
+}
+
+impl From<&Account> for AccountBody {
+    fn from(account: &Account) -> Self {
+        Self {
+            account: account.id.to_string(),
+            name: account.name.clone(),
+            available: Amount(account.available),
+            reserved: Amount(account.reserved),
+            charged: Amount(account.charged),
+            activated: account.activated_at.is_some(),
+            activated_at: time_if_any(account.activated_at),
+            created_at: time(account.created_at),
+            active_tasks: account.active_tasks,
+            accepted_today: account.accepted_today,
+        }
+    }
+}
+
+async fn create(name: &str, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open(&data.data, StoreOptions::default()).await?.store;
+    let account = store.create_account(name).await?;
+    print_account(&account, data.json)
+}
+
+#[derive(Serialize)]
+struct CreditBody {
+    reference: String,
+    credits: Amount,
+    already_credited: bool,
+    #[serde(flatten)]
+    account: AccountBody,
+}
+
+async fn credit(
+    account: &str,
+    credits: Credits,
+    reference: &str,
+    data: &DataArgs,
+) -> anyhow::Result<()> {
+    if credits == Credits::ZERO {
+        bail!("a purchase is of more than 0 credits");
+    }
+    let store = Data::open_existing(&data.data).await?.store;
+    let id = account_id(account)?;
+    let already_credited = match store.credit_account(&id, credits, reference).await? {
+        PurchaseOutcome::Credited => false,
+        PurchaseOutcome::AlreadyCredited => true,
+        PurchaseOutcome::NoSuchAccount => bail!(no_account(account)),
+        PurchaseOutcome::ReferenceTaken => bail!(
+            "the reference {reference:?} was credited before, to another account or with another amount; nothing changed"
+        ),
+    };
+    let account = find(&store, &id).await?;
+    if data.json {
+        return output::json(&CreditBody {
+            reference: reference.to_owned(),
+            credits: Amount(credits),
+            already_credited,
+            account: AccountBody::from(&account),
+        });
+    }
+    if already_credited {
+        output::line("This reference was credited before; nothing changed.")?;
+    }
+    print_account(&account, false)
+}
+
+async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    print_account(&find(&store, &account_id(account)?).await?, data.json)
+}
+
+async fn find(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
+    store
+        .find_account(id)
+        .await?
+        .with_context(|| no_account(id.as_str()))
+}
+
+async fn list(data: &DataArgs) -> anyhow::Result<()> {
+    let accounts = Data::open_existing(&data.data)
+        .await?
+        .store
+        .list_accounts()
+        .await?;
+    if data.json {
+        let accounts: Vec<AccountBody> = accounts.iter().map(AccountBody::from).collect();
+        return output::json(&serde_json::json!({ "accounts": accounts }));
+    }
+    print_table(&accounts)
+}
+
+fn print_account(account: &Account, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        return output::json(&AccountBody::from(account));
+    }
+    print_table(std::slice::from_ref(account))
+}
+
+fn print_table(accounts: &[Account]) -> anyhow::Result<()> {
+    let row = |account: &Account| {
+        vec![
+            account.id.to_string(),
+            account.available.to_string(),
+            account.reserved.to_string(),
+            account.charged.to_string(),
+            account.active_tasks.to_string(),
+            account.accepted_today.to_string(),
+            time_if_any(account.activated_at).unwrap_or_else(|| "never".to_owned()),
+            account.name.clone(),
+        ]
+    };
+    let names = [
+        "ACCOUNT",
+        "AVAILABLE",
+        "RESERVED",
+        "CHARGED",
+        "ACTIVE",
+        "TODAY",
+        "ACTIVATED",
+        "NAME",
+    ];
+    output::table(&names, &accounts.iter().map(row).collect::<Vec<_>>())
+}
+
+#[derive(Serialize)]
+struct LineBody {
+    sequence: i64,
+    at: String,
+    kind: String,
+    amount: Amount,
+    task: Option<String>,
+    reference: Option<String>,
+}
+
+impl From<&LedgerLine> for LineBody {
+    fn from(line: &LedgerLine) -> Self {
+        Self {
+            sequence: line.sequence,
+            at: time(line.at),
+            kind: line.kind.clone(),
+            amount: Amount(line.amount),
+            task: line.task_id.as_ref().map(ToString::to_string),
+            reference: line.external_reference.clone(),
+        }
+    }
+}
+
+async fn ledger(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let id = find(&store, &account_id(account)?).await?.id;
+    let lines: Vec<LineBody> = store
+        .list_ledger(&id, limit)
+        .await?
+        .iter()
+        .map(LineBody::from)
+        .collect();
+    if data.json {
+        return output::json(&serde_json::json!({ "account": id.as_str(), "lines": lines }));
+    }
+    let row = |line: &LineBody| {
+        let about = line.task.clone().or_else(|| line.reference.clone());
+        let (at, kind) = (line.at.clone(), line.kind.clone());
+        vec![
+            line.sequence.to_string(),
+            at,
+            kind,
+            line.amount.0.to_string(),
+            about.unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+    output::table(
+        &["LINE", "AT", "KIND", "CREDITS", "TASK OR REFERENCE"],
+        &rows,
+    )
+}

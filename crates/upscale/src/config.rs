@@ -1,0 +1,224 @@
+//! Where a flag's value comes from: the command line, its `UPSCALE_…` variable, the file of `--config`, its
+//! default, in this order. One walk over all commands gives every long flag its variable and, where the file
+//! names it, the file's value in place of the default; clap does the rest.
+
+use std::{collections::BTreeSet, ffi::OsString, path::PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, builder::BoolishValueParser};
+use toml::Value;
+
+use crate::args::Cli;
+
+/// Reads the process' own arguments and environment. Ends the process after `--help` and on wrong usage,
+/// as command lines do (exit status 0 and 2).
+///
+/// # Errors
+/// When the file of `--config` cannot be read or says what no flag means.
+pub(crate) fn read_command_line() -> anyhow::Result<Cli> {
+    let given = data_and_json_last(std::env::args_os().collect());
+    let table = match find_config(&given) {
+        Some(path) => read_table(&path)?,
+        None => toml::Table::new(),
+    };
+    let matches = command(&table)?.get_matches_from(given);
+    Cli::from_arg_matches(&matches).map_err(|error| error.exit())
+}
+
+/// `--data DIR` and `--json` may stand anywhere, before the command too, as scripts like to write them. clap has
+/// no global flag that some commands require and others lack, so they are moved to where the command takes them.
+fn data_and_json_last(given: Vec<OsString>) -> Vec<OsString> {
+    let (mut front, mut flags) = (Vec::new(), Vec::new());
+    let mut given = given.into_iter();
+    let mut rest = Vec::new();
+    while let Some(argument) = given.next() {
+        let text = argument.to_string_lossy();
+        if text == "--" {
+            rest.push(argument);
+            rest.extend(given.by_ref());
+        } else if text == "--data" {
+            flags.push(argument);
+            flags.extend(given.next());
+        } else if text == "--json" || text.starts_with("--data=") {
+            flags.push(argument);
+        } else {
+            front.push(argument);
+        }
+    }
+    front.into_iter().chain(flags).chain(rest).collect()
+}
+
+/// The file must be known before clap parses, because it changes defaults.
+fn find_config(given: &[OsString]) -> Option<PathBuf> {
+    let mut given = given.iter();
+    while let Some(argument) = given.next() {
+        if argument == "--config" {
+            return given.next().map(PathBuf::from);
+        }
+        if let Some(path) = argument
+            .to_str()
+            .and_then(|text| text.strip_prefix("--config="))
+        {
+            return Some(path.into());
+        }
+    }
+    std::env::var_os("UPSCALE_CONFIG").map(PathBuf::from)
+}
+
+fn read_table(path: &PathBuf) -> anyhow::Result<toml::Table> {
+    let read = || -> anyhow::Result<toml::Table> { Ok(std::fs::read_to_string(path)?.parse()?) };
+    let table = read().with_context(|| format!("the configuration file {}", path.display()))?;
+    Ok(table
+        .into_iter()
+        .map(|(name, value)| (name.replace('_', "-"), value))
+        .collect())
+}
+
+/// The whole command line, with variables and the file's values.
+fn command(table: &toml::Table) -> anyhow::Result<clap::Command> {
+    let mut known = BTreeSet::new();
+    let command = dress(Cli::command(), table, &mut known)?;
+    let unknown: Vec<&str> = table
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !known.contains(*name))
+        .collect();
+    if !unknown.is_empty() {
+        bail!(
+            "the configuration file names no flag with: {}",
+            unknown.join(", ")
+        );
+    }
+    Ok(command)
+}
+
+fn dress(
+    command: clap::Command,
+    table: &toml::Table,
+    known: &mut BTreeSet<String>,
+) -> anyhow::Result<clap::Command> {
+    let mut failed = None;
+    let mut dressed = command.mut_args(|arg| {
+        let Some(name) = arg.get_long().map(str::to_owned) else {
+            return arg;
+        };
+        known.insert(name.clone());
+        let arg = with_variable(arg, &name);
+        match table.get(&name).map(texts) {
+            None => arg,
+            Some(Ok(values)) => arg.required(false).default_values(values),
+            Some(Err(error)) => {
+                failed = Some(error.context(format!("the configuration file, {name}")));
+                arg
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let names: Vec<String> = dressed
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    for name in names {
+        let found = dressed.find_subcommand(&name).cloned();
+        if let Some(sub) = found {
+            let sub = dress(sub, table, known)?;
+            dressed = dressed.mut_subcommand(name, |_| sub);
+        }
+    }
+    Ok(dressed)
+}
+
+fn with_variable(arg: Arg, name: &str) -> Arg {
+    let variable = format!("UPSCALE_{}", name.replace('-', "_").to_uppercase());
+    let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
+    let arg = arg.env(variable).hide_env_values(true);
+    if is_switch {
+        return arg.value_parser(BoolishValueParser::new());
+    }
+    arg
+}
+
+/// A value of the file as the command line would have it.
+fn texts(value: &Value) -> anyhow::Result<Vec<String>> {
+    match value {
+        Value::Array(values) => {
+            let texts: Vec<Vec<String>> =
+                values.iter().map(texts).collect::<anyhow::Result<_>>()?;
+            Ok(texts.into_iter().flatten().collect())
+        }
+        Value::String(text) => Ok(vec![text.clone()]),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Ok(vec![value.to_string()]),
+        Value::Table(_) | Value::Datetime(_) => {
+            bail!("a text, a number, true, false or a list of these is needed")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn data_and_json_may_stand_before_the_command() {
+        let moved = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            data_and_json_last(words).join(std::ffi::OsStr::new(" "))
+        };
+        assert_eq!(
+            moved("upscale --data d --json account create n"),
+            "upscale account create n --data d --json"
+        );
+        assert_eq!(
+            moved("upscale account --data=d create -- --json"),
+            "upscale account create --data=d -- --json"
+        );
+        assert_eq!(moved("upscale audit --data"), "upscale audit --data");
+    }
+
+    fn serve(table: &str, arguments: &[&str]) -> crate::args::ServeArgs {
+        let command = command(&table.parse().unwrap()).unwrap();
+        let given = ["upscale", "serve"].iter().chain(arguments);
+        let matches = command.try_get_matches_from(given).unwrap();
+        match Cli::from_arg_matches(&matches).unwrap().command {
+            Command::Serve(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_holds_together() {
+        command(&toml::Table::new()).unwrap().debug_assert();
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let table =
+            "data = \"from-file\"\nworkers = 3\ndrain = 7\nsource-ca = [\"a.pem\", \"b.pem\"]";
+        let args = serve(table, &["--workers", "5"]);
+        assert_eq!(args.data, PathBuf::from("from-file"));
+        assert_eq!((args.workers, args.drain, args.deadline), (Some(5), 7, 270));
+        assert_eq!(
+            args.source_ca,
+            [PathBuf::from("a.pem"), PathBuf::from("b.pem")]
+        );
+    }
+
+    #[test]
+    fn a_name_that_no_flag_has_is_refused() {
+        let error = command(&"lissten = 1".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("lissten"), "{error}");
+    }
+
+    #[test]
+    fn every_long_flag_has_its_variable() {
+        let dressed = command(&toml::Table::new()).unwrap();
+        let serve = dressed.find_subcommand("serve").unwrap();
+        let arg = serve
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some("results-listen"));
+        assert_eq!(arg.unwrap().get_env().unwrap(), "UPSCALE_RESULTS_LISTEN");
+    }
+}

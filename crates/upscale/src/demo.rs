@@ -1,0 +1,253 @@
+//! `upscale demo`: the whole service at work on this machine alone. A real `serve`, an HTTPS image host, the
+//! operator's commands, and a customer who orders, polls, downloads and checks. Anything off ends it with an error.
+
+mod before_after;
+mod canvas;
+mod client;
+mod harbour;
+mod image_host;
+mod letters;
+mod panel;
+mod pictures;
+
+use std::{collections::HashMap, ffi::OsStr, fs, path::Path, time::Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use upscale_core::{Credits, Scale, limits};
+use upscale_image::{decode, quality::Rgb8};
+
+use self::{
+    before_after::{Pair, compose},
+    client::{Client, Ordered},
+    image_host::{HOST_NAME, ImageHost},
+    pictures::{Picture, drawn, given},
+};
+use crate::{args::DemoArgs, file::write_whole, output, running::Running};
+
+/// What the demo's customer buys.
+const PURCHASE: &str = "10";
+/// Largest result.
+const RESULT_PIXELS_MAX: u64 = 16 * limits::MEGAPIXEL;
+
+/// Runs the demo to its end.
+pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
+    let started = Timeline(Instant::now());
+    let pictures = if args.images.is_empty() {
+        drawn()?
+    } else {
+        given(&args.images)?
+    };
+    fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    let folder = tempfile::tempdir()?;
+    let files = pictures
+        .iter()
+        .map(|picture| (picture.path.clone(), picture.bytes.clone()));
+    let host = ImageHost::start(folder.path(), files.collect::<HashMap<_, _>>())?;
+    started.says(&format!(
+        "an image host serves {} pictures as https://{HOST_NAME}/",
+        pictures.len()
+    ))?;
+    let flags = [
+        "--source-connect-to",
+        &host.connect_to,
+        "--log",
+        "warn",
+        "--source-ca",
+    ]
+    .map(OsStr::new);
+    let flags = [&flags[..], &[host.root_file.as_os_str()]].concat();
+    let service = Running::start(&folder.path().join("data"), &flags)?;
+    started.says(&format!("`upscale serve` is ready at {}", service.api))?;
+    let (account, client) = sign_up(&service, &started)?;
+    let results = order_all(&client, &pictures, &started)?;
+    save(&results, &args.out)?;
+    settle_up(&service, &account, results.len(), &started)?;
+    service.stop()?;
+    started.says("the service stopped in order")?;
+    output::line(&format!(
+        "\nResults and before-after.png (left bicubic, right ours) are in {}",
+        args.out.display()
+    ))
+}
+
+/// What happened when, on standard output.
+struct Timeline(Instant);
+
+impl Timeline {
+    fn says(&self, what: &str) -> anyhow::Result<()> {
+        output::line(&format!("{:7.2} s  {what}", self.0.elapsed().as_secs_f64()))
+    }
+}
+
+/// The operator's part: an account, credits, a key.
+fn sign_up(service: &Running, timeline: &Timeline) -> anyhow::Result<(String, Client)> {
+    let text = |answer: &Value, name: &str| -> anyhow::Result<String> {
+        let text = answer[name]
+            .as_str()
+            .with_context(|| format!("no {name} in {answer}"))?;
+        Ok(text.to_owned())
+    };
+    let account = text(&service.operate(&["account", "create", "Demo"])?, "account")?;
+    service.operate(&[
+        "account",
+        "credit",
+        &account,
+        PURCHASE,
+        "--reference",
+        "demo-1",
+    ])?;
+    let key = text(&service.operate(&["key", "create", &account])?, "key")?;
+    timeline.says(&format!(
+        "account {account} bought {PURCHASE} credits and has a key"
+    ))?;
+    Ok((account, Client::new(&service.api, &key)))
+}
+
+/// A picture at one scale, done.
+struct Done<'a> {
+    picture: &'a Picture,
+    scale: Scale,
+    png: Vec<u8>,
+}
+
+/// Orders every picture at both scales, then waits for each.
+fn order_all<'a>(
+    client: &Client,
+    pictures: &'a [Picture],
+    timeline: &Timeline,
+) -> anyhow::Result<Vec<Done<'a>>> {
+    let mut orders = Vec::new();
+    for picture in pictures {
+        for scale in Scale::ALL {
+            if picture.pixels > limits::source_pixels_max(scale, false) {
+                timeline.says(&format!(
+                    "{} is too large for {scale}: left out",
+                    picture.path
+                ))?;
+                continue;
+            }
+            let ordered = client.order(
+                &format!("https://{HOST_NAME}{}", picture.path),
+                scale.factor(),
+            )?;
+            timeline.says(&format!(
+                "POST {} at {scale}: 202, {}",
+                picture.path,
+                describe(&ordered.task)
+            ))?;
+            orders.push((picture, scale, ordered));
+        }
+    }
+    if let Some((.., ordered)) = orders.first() {
+        client.repeat(ordered)?;
+        timeline.says("the first POST again, same key: the same task, nothing reserved")?;
+    }
+    ensure!(!orders.is_empty(), "nothing could be ordered");
+    orders
+        .into_iter()
+        .map(|(picture, scale, ordered)| finish(client, picture, scale, ordered, timeline))
+        .collect()
+}
+
+fn finish<'a>(
+    client: &Client,
+    picture: &'a Picture,
+    scale: Scale,
+    mut ordered: Ordered,
+    timeline: &Timeline,
+) -> anyhow::Result<Done<'a>> {
+    while !client.poll(&mut ordered)? {
+        timeline.says(&format!(
+            "GET  {} at {scale}: {}",
+            picture.path,
+            describe(&ordered.task)
+        ))?;
+    }
+    timeline.says(&format!(
+        "GET  {} at {scale}: {}",
+        picture.path,
+        describe(&ordered.task)
+    ))?;
+    ensure!(
+        ordered.task["status"] == "succeeded",
+        "{}",
+        ordered.task["error"]["message"]
+    );
+    let png = client.download(&ordered.task)?;
+    timeline.says(&format!(
+        "GET  the result: {} bytes, checksum right",
+        png.len()
+    ))?;
+    Ok(Done {
+        picture,
+        scale,
+        png,
+    })
+}
+
+fn describe(task: &Value) -> String {
+    let (status, usage) = (task["status"].as_str().unwrap_or("?"), &task["usage"]);
+    match usage.get("credits_reserved") {
+        Some(reserved) => format!("{status}, {reserved} reserved"),
+        None => format!("{status}, {} charged", usage["credits_charged"]),
+    }
+}
+
+/// Writes the results, and the comparison of the largest scale of each picture.
+fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
+    let mut pairs: Vec<(&str, Pair)> = Vec::new();
+    for done in results {
+        let name = format!("{}-{}.png", done.picture.name, done.scale);
+        write_whole(&out.join(name), &done.png)?;
+        let after = Rgb8::of_source(&decode(&done.png, RESULT_PIXELS_MAX)?);
+        let before = Rgb8::of_source(&decode(&done.picture.bytes, RESULT_PIXELS_MAX)?);
+        let factor = done.scale.factor();
+        let is_right =
+            (after.width(), after.height()) == (before.width() * factor, before.height() * factor);
+        ensure!(
+            is_right,
+            "the result of {} has {} x {} pixels",
+            done.picture.name,
+            after.width(),
+            after.height()
+        );
+        pairs.retain(|(name, _)| *name != done.picture.name);
+        pairs.push((&done.picture.name, Pair { before, after }));
+    }
+    for picture in results
+        .iter()
+        .map(|done| done.picture)
+        .filter(|picture| picture.is_drawn)
+    {
+        write_whole(&out.join(format!("{}.png", picture.name)), &picture.bytes)?;
+    }
+    let pairs: Vec<Pair> = pairs.into_iter().map(|(_, pair)| pair).collect();
+    let composed = compose(&pairs).context("there is nothing to compare")?;
+    write_whole(&out.join("before-after.png"), &composed.to_png()?)
+}
+
+/// The books after all of it: charged exactly the price of each result, nothing reserved, the audit clean.
+fn settle_up(
+    service: &Running,
+    account: &str,
+    count: usize,
+    timeline: &Timeline,
+) -> anyhow::Result<()> {
+    timeline.says("the ledger, newest first:\n")?;
+    output::line(service.show(&["account", "ledger", account])?.trim_end())?;
+    let shown = service.operate(&["account", "show", account])?;
+    let charged: Credits = std::iter::repeat_n(limits::PRICE, count).sum();
+    let is_right = format!("{} {}", shown["charged"], shown["reserved"]) == format!("{charged} 0");
+    ensure!(
+        is_right,
+        "{charged} credits should be charged and none reserved: {shown}"
+    );
+    let audit = service.operate(&["audit"])?;
+    ensure!(audit["ok"] == true, "the audit found: {audit}");
+    output::line("")?;
+    timeline.says(&format!(
+        "{charged} credits charged, {} available, audit clean",
+        shown["available"]
+    ))
+}

@@ -1,0 +1,136 @@
+//! `upscale file IN OUT.png`: the service's own pipeline on one file, in this process, with a progress bar.
+
+use std::{
+    fs,
+    io::{IsTerminal, Read, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, anyhow, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use upscale_core::limits::SOURCE_BYTES_MAX;
+use upscale_image::ImageError;
+
+use crate::{
+    args::FileArgs,
+    kernels,
+    pipeline::{Order, PipelineError, Upscaled, pixels_max, upscale_image},
+};
+
+/// A pixel of 16-bit RGBA has 8 bytes, so no file of that many pixels has reason to be longer.
+const BYTES_PER_PIXEL_MAX: u64 = 8;
+/// Steps of the progress bar.
+const STEPS: u64 = 1_000;
+
+/// Upscales one file.
+pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
+    let order = Order {
+        scale: args.scale,
+        threads: threads(args.threads),
+        kernels: kernels::from_environment()?,
+        pixels_max: args
+            .pixels_max
+            .unwrap_or_else(|| pixels_max(args.scale, args.face_enhance)),
+    };
+    let bytes = read_source(&args.input, args.pixels_max)?;
+    let started = Instant::now();
+    let upscaled = upscale(&bytes, &order, args)?;
+    write_whole(&args.output, &upscaled.png)?;
+    report(&args.output, &upscaled, started.elapsed());
+    Ok(())
+}
+
+/// As many as were asked for, or one per core.
+pub(crate) fn threads(asked: Option<u32>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked
+        .and_then(|threads| usize::try_from(threads).ok())
+        .unwrap_or_else(cores)
+}
+
+fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> {
+    let bytes_max = pixels_max.map_or(SOURCE_BYTES_MAX, |pixels| {
+        SOURCE_BYTES_MAX.max(pixels * BYTES_PER_PIXEL_MAX)
+    });
+    let shown = || path.display().to_string();
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).with_context(shown)?;
+    // One byte more than allowed tells a longer file from one of exactly that size.
+    file.take(bytes_max + 1)
+        .read_to_end(&mut bytes)
+        .with_context(shown)?;
+    if bytes.len() as u64 > bytes_max {
+        bail!(
+            "{} has more than {bytes_max} bytes, the service's limit; --pixels-max raises it",
+            path.display()
+        );
+    }
+    Ok(bytes)
+}
+
+fn upscale(bytes: &[u8], order: &Order, args: &FileArgs) -> anyhow::Result<Upscaled> {
+    let bar = progress_bar();
+    let mut progress = |share: f64| bar.set_position((share * STEPS as f64) as u64);
+    let upscaled = upscale_image(bytes, order, &mut progress);
+    bar.finish_and_clear();
+    upscaled.map_err(|error| {
+        let is_too_large = matches!(
+            &error,
+            PipelineError::Image(ImageError::TooManyPixels { .. })
+        );
+        let hint = if is_too_large {
+            " --pixels-max raises it."
+        } else {
+            ""
+        };
+        anyhow!("{}: {error}{hint}", args.input.display())
+    })
+}
+
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(STEPS);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Beside the target first, then renamed onto it: whoever looks sees the old file or the whole new one.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let write = || -> anyhow::Result<()> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new()
+            .prefix(".upscale-")
+            .tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        make_readable(file.as_file())?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().with_context(|| format!("{} was not written", path.display()))
+}
+
+/// Temporary files are their owner's alone; a result is an ordinary file.
+fn make_readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+fn report(path: &Path, upscaled: &Upscaled, took: Duration) {
+    let (facts, shown) = (&upscaled.facts, path.display());
+    eprintln!(
+        "{shown}: {} x {} pixels, {} bytes, {:.1} s",
+        facts.width,
+        facts.height,
+        upscaled.png.len(),
+        took.as_secs_f64()
+    );
+}

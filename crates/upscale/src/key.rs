@@ -1,0 +1,131 @@
+//! `upscale key …`: the operator's view of API keys. A secret is printed once, by the command that made it.
+
+use anyhow::Context;
+use serde::Serialize;
+use upscale_core::{ApiKey, Permission};
+use upscale_store::KeyRecord;
+
+use crate::{
+    args::{DataArgs, KeyCommand},
+    data::{Data, account_id, block_on, key_id, no_account},
+    output,
+    shown::{time, time_if_any},
+};
+
+/// Runs one of the key commands.
+pub(crate) fn key(command: &KeyCommand) -> anyhow::Result<()> {
+    block_on(async {
+        match command {
+            KeyCommand::Create {
+                account,
+                permission,
+                data,
+            } => create(account, *permission, data).await,
+            KeyCommand::List { account, data } => list(account, data).await,
+            KeyCommand::Rotate { key, overlap, data } => rotate(key, *overlap, data).await,
+            KeyCommand::Revoke { key, data } => revoke(key, data).await,
+        }
+    })
+}
+
+#[derive(Serialize)]
+struct KeyBody {
+    id: String,
+    account: String,
+    permission: &'static str,
+    hint: String,
+    created_at: String,
+    last_used_at: Option<String>,
+    revoked_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct NewKeyBody {
+    key: String,
+    #[serde(flatten)]
+    record: KeyBody,
+}
+
+impl From<&KeyRecord> for KeyBody {
+    fn from(record: &KeyRecord) -> Self {
+        Self {
+            id: record.id.as_str().to_owned(),
+            account: record.account_id.to_string(),
+            permission: record.permission.as_str(),
+            hint: record.hint.clone(),
+            created_at: time(record.created_at),
+            last_used_at: time_if_any(record.last_used_at),
+            revoked_at: time_if_any(record.revoked_at),
+        }
+    }
+}
+
+async fn create(account: &str, permission: Permission, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let made = store.create_key(&account_id(account)?, permission).await?;
+    print_new(&made.with_context(|| no_account(account))?, data.json)
+}
+
+async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let made = store.rotate_key(&key_id(key)?, overlap_seconds).await?;
+    print_new(
+        &made.with_context(|| format!("there is no live key {key}"))?,
+        data.json,
+    )
+}
+
+fn print_new((record, secret): &(KeyRecord, ApiKey), as_json: bool) -> anyhow::Result<()> {
+    let key = secret.reveal().to_owned();
+    if as_json {
+        let record = KeyBody::from(record);
+        return output::json(&NewKeyBody { key, record });
+    }
+    output::line(&format!("id    {}\nkey   {key}", record.id.as_str()))?;
+    output::line("Keep the key now: it is not shown again.")
+}
+
+async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let id = account_id(account)?;
+    store
+        .find_account(&id)
+        .await?
+        .with_context(|| no_account(account))?;
+    let keys: Vec<KeyBody> = store
+        .list_keys(&id)
+        .await?
+        .iter()
+        .map(KeyBody::from)
+        .collect();
+    if data.json {
+        return output::json(&serde_json::json!({ "account": id.as_str(), "keys": keys }));
+    }
+    print_table(&keys)
+}
+
+async fn revoke(key: &str, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let revoked = store.revoke_key(&key_id(key)?).await?;
+    let body = KeyBody::from(&revoked.with_context(|| format!("there is no key {key}"))?);
+    if data.json {
+        return output::json(&body);
+    }
+    print_table(&[body])
+}
+
+fn print_table(keys: &[KeyBody]) -> anyhow::Result<()> {
+    let row = |key: &KeyBody| {
+        let never = || "never".to_owned();
+        vec![
+            key.id.clone(),
+            key.permission.to_owned(),
+            format!("…{}", key.hint),
+            key.created_at.clone(),
+            key.last_used_at.clone().unwrap_or_else(never),
+            key.revoked_at.clone().unwrap_or_else(never),
+        ]
+    };
+    let names = ["KEY", "MAY", "ENDS", "CREATED", "LAST USED", "REVOKED"];
+    output::table(&names, &keys.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,62 @@
+//! The binary's table of contents: which command is done where.
+
+mod account;
+mod args;
+mod audit;
+mod bench;
+mod child;
+mod config;
+mod data;
+mod demo;
+mod eval;
+#[cfg(debug_assertions)]
+mod fault;
+mod file;
+mod kernels;
+mod key;
+mod output;
+mod pipeline;
+mod running;
+mod sandbox;
+mod serve;
+mod shown;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+fn main() -> ExitCode {
+    let command = match config::read_command_line() {
+        Ok(line) => line.command,
+        Err(error) => return fail(&error, false),
+    };
+    let as_json = command.is_json();
+    run(&command).unwrap_or_else(|error| fail(&error, as_json))
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::serve(args)?,
+        Command::Account(command) => account::account(command)?,
+        Command::Key(command) => key::key(command)?,
+        Command::Audit(args) => return audit::audit(args),
+        Command::File(args) => file::file(args)?,
+        Command::Demo(args) => demo::demo(args)?,
+        Command::Eval(args) => eval::eval(args)?,
+        Command::Bench(args) => bench::bench(args)?,
+        Command::Child(args) => child::child(args.probe)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The whole chain of reasons in one line, on standard error.
+fn fail(error: &anyhow::Error, as_json: bool) -> ExitCode {
+    let message = format!("{error:#}");
+    if as_json {
+        eprintln!("{}", serde_json::json!({ "error": { "message": message } }));
+    } else {
+        eprintln!("upscale: {message}");
+    }
+    ExitCode::FAILURE
+}

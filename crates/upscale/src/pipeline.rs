@@ -1,0 +1,283 @@
+//! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
+//! `upscale file` run this same function; who may read which file or pipe is theirs to say.
+
+use std::ops::ControlFlow;
+
+use upscale_core::{Pixels, Rows, Scale, limits};
+use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Precision, UpscaleError};
+use upscale_image::{
+    AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, decode,
+};
+
+/// What to do with an image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    /// 2x or 4x.
+    pub(crate) scale: Scale,
+    /// Threads for this image, ≥ 1.
+    pub(crate) threads: usize,
+    /// Which kernels to use; none: the fastest that the CPU can run.
+    pub(crate) kernels: Option<KernelSet>,
+    /// Largest source, inclusive, in pixels.
+    pub(crate) pixels_max: u64,
+}
+
+/// A finished result.
+pub(crate) struct Upscaled {
+    /// The PNG file.
+    pub(crate) png: Vec<u8>,
+    /// What it holds.
+    pub(crate) facts: OutputFacts,
+    /// What the source was.
+    pub(crate) source_format: Format,
+    /// Columns and rows of the source, upright.
+    pub(crate) source_size: (u32, u32),
+    /// Which attempt it came from.
+    pub(crate) rung: Rung,
+}
+
+/// The ladder of the output check: what a result came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// The kernels that fit this CPU best.
+    Fast,
+    /// Plain loops, because the check refused what the fast kernels made. The double-precision definition
+    /// itself would take minutes for a large picture, longer than a task has.
+    Plain,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PipelineError {
+    /// The file is at fault; the same bytes will fail again. The text is for the customer.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// What the networks made is not the source, on both rungs; the text is for logs.
+    #[error("the result failed the output check: {0}")]
+    Output(WriteError),
+    /// This program is at fault: weights, kernels, rows.
+    #[error("the engine failed: {0}")]
+    Engine(String),
+}
+
+impl From<ModelError> for PipelineError {
+    fn from(error: ModelError) -> Self {
+        Self::Engine(error.to_string())
+    }
+}
+
+/// The contract's cap for an order.
+pub(crate) fn pixels_max(scale: Scale, face_enhance: bool) -> u64 {
+    limits::source_pixels_max(scale, face_enhance)
+}
+
+/// Upscales the image in `bytes`. `progress` hears the finished share, from 0 to 1, now and then.
+///
+/// # Errors
+/// [`PipelineError`]; nothing of a refused result leaves this function.
+pub(crate) fn upscale_image(
+    bytes: &[u8],
+    order: &Order,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Upscaled, PipelineError> {
+    let source = decode(bytes, order.pixels_max)?;
+    match attempt(&source, order, Rung::Fast, progress) {
+        Err(PipelineError::Output(failure)) => {
+            tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
+            attempt(&source, order, Rung::Plain, progress)
+        }
+        ended => ended,
+    }
+}
+
+fn attempt(
+    source: &Source,
+    order: &Order,
+    rung: Rung,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Upscaled, PipelineError> {
+    let engine = Engine::shipped(EngineOptions {
+        threads: order.threads,
+        kernels: match rung {
+            Rung::Fast => order.kernels,
+            Rung::Plain => Some(KernelSet::Portable),
+        },
+        // The header was held against the cap; this is the same number once more.
+        pixels_max: usize::try_from(order.pixels_max).unwrap_or(usize::MAX),
+        // Not from the defaults: they count the cores, and the child's cage opens no file to do so.
+        precision: Precision::Exact,
+    })?;
+    let mut work = Work {
+        engine: &engine,
+        scale: order.scale,
+        done_rows: 0,
+        all_rows: all_rows(source, order.scale),
+        progress,
+    };
+    let alpha = upscale_alpha(source, &mut work)?;
+    let mut png = Vec::new();
+    let factor = order.scale.factor();
+    let mut writer =
+        PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    work.run(&source.color, &mut |rows| writer.push_rows(rows))?;
+    let facts = writer.finish().map_err(PipelineError::Output)?;
+    let factor = factor as u32;
+    Ok(Upscaled {
+        png,
+        source_size: (facts.width / factor, facts.height / factor),
+        facts,
+        source_format: source.header.format,
+        rung,
+    })
+}
+
+/// Alpha goes first: the encoder writes colour and alpha of a row together.
+fn upscale_alpha(
+    source: &Source,
+    work: &mut Work<'_>,
+) -> Result<Option<AlphaPlane>, PipelineError> {
+    let (Some(alpha), Some(mut plane)) =
+        (&source.alpha, AlphaPlane::new(source, work.scale.factor()))
+    else {
+        return Ok(None);
+    };
+    work.run(alpha, &mut |rows| plane.push_rows(rows))?;
+    Ok(Some(plane))
+}
+
+/// Rows that the engine will hand over: the picture's, twice where alpha is upscaled as well.
+fn all_rows(source: &Source, scale: Scale) -> usize {
+    let planes = 1 + usize::from(source.alpha.is_some());
+    source.color.height() * scale.factor() * planes
+}
+
+/// The engine and how far it has come.
+struct Work<'a> {
+    engine: &'a Engine,
+    scale: Scale,
+    done_rows: usize,
+    all_rows: usize,
+    progress: &'a mut dyn FnMut(f64),
+}
+
+impl Work<'_> {
+    /// Upscales one plane; the first error of `take` ends it.
+    fn run(
+        &mut self,
+        plane: &Pixels,
+        take: &mut dyn FnMut(Rows<'_>) -> Result<(), WriteError>,
+    ) -> Result<(), PipelineError> {
+        let mut refused = None;
+        let mut sink = |rows: Rows<'_>| {
+            self.done_rows += rows.row_count;
+            match take(rows) {
+                Ok(()) => {
+                    (self.progress)(self.done_rows as f64 / self.all_rows as f64);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        let ended = self.engine.upscale(plane, self.scale, &mut sink);
+        match (refused, ended) {
+            (Some(error), _) => Err(PipelineError::Output(error)),
+            (None, Err(error)) => Err(engine_failed(&error)),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+fn engine_failed(error: &UpscaleError) -> PipelineError {
+    PipelineError::Engine(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use upscale_image::quality::Rgb8;
+
+    fn order(scale: Scale) -> Order {
+        Order {
+            kernels: None,
+            scale,
+            threads: 2,
+            pixels_max: 24 * 18,
+        }
+    }
+
+    fn picture() -> Rgb8 {
+        Rgb8::paint(24, 18, |x, y| [(x * 10) as u8, (y * 14) as u8, 90])
+    }
+
+    /// A ramp of alpha over a ramp of gray, 16 bits a sample.
+    fn gray_alpha_16() -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, 24, 18);
+        encoder.set_color(png::ColorType::GrayscaleAlpha);
+        encoder.set_depth(png::BitDepth::Sixteen);
+        let mut samples = Vec::new();
+        for at in 0..24u16 * 18 {
+            samples.extend_from_slice(&(at * 150).to_be_bytes());
+            samples.extend_from_slice(&((at % 24) * 2_800).to_be_bytes());
+        }
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(&samples).unwrap();
+        writer.finish().unwrap();
+        file
+    }
+
+    #[test]
+    fn a_picture_becomes_its_larger_self_at_both_scales_and_progress_ends_at_one() {
+        let bytes = picture().to_png().unwrap();
+        for scale in Scale::ALL {
+            let mut heard = Vec::new();
+            let mut progress = |share| heard.push(share);
+            let upscaled = upscale_image(&bytes, &order(scale), &mut progress).unwrap();
+            let result = decode(&upscaled.png, 1_000_000).unwrap();
+            let factor = scale.factor();
+            assert_eq!(
+                (result.color.width(), result.color.height()),
+                (24 * factor, 18 * factor)
+            );
+            assert_eq!(upscaled.source_size, (24, 18));
+            assert_eq!(upscaled.rung, Rung::Fast);
+            assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
+        }
+    }
+
+    #[test]
+    fn gray_stays_gray_alpha_stays_alpha_and_sixteen_bits_stay() {
+        let upscaled = upscale_image(&gray_alpha_16(), &order(Scale::X2), &mut |_| ()).unwrap();
+        assert_eq!((upscaled.facts.channels, upscaled.facts.depth), (2, 16));
+        let result = decode(&upscaled.png, 1_000_000).unwrap();
+        let alpha = result.alpha.unwrap();
+        assert!(alpha.row(10)[2] < alpha.row(10)[45], "the ramp goes on");
+    }
+
+    #[test]
+    fn the_second_rung_makes_the_same_picture() {
+        let source = decode(&picture().to_png().unwrap(), 1_000).unwrap();
+        let made = |rung| {
+            let upscaled = attempt(&source, &order(Scale::X2), rung, &mut |_| ()).unwrap();
+            assert_eq!(upscaled.rung, rung);
+            Rgb8::of_source(&decode(&upscaled.png, 1_000_000).unwrap())
+        };
+        let (fast, plain) = (made(Rung::Fast), made(Rung::Plain));
+        let pairs = fast.samples().iter().zip(plain.samples());
+        let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(furthest <= Some(1), "{furthest:?} levels apart");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_in_the_customers_words() {
+        let large = Rgb8::paint(25, 18, |_, _| [0; 3]).to_png().unwrap();
+        let refused = upscale_image(&large, &order(Scale::X2), &mut |_| ()).err();
+        let said = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("25 x 18"), "{said}");
+        let broken = upscale_image(b"GIF89a", &order(Scale::X2), &mut |_| ()).err();
+        assert!(matches!(broken, Some(PipelineError::Image(_))));
+    }
+}

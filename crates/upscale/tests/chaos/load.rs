@@ -1,0 +1,142 @@
+//! Customers who go on whatever happens: new orders, replays, mistakes, reads of their own tasks and of others'. A
+//! create whose answer is lost is sent again, as the contract tells them to.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use super::dice::Dice;
+use crate::harness::client::{Answer, Client, order};
+
+/// How long one create is sent again before the run is given up: more than any restart takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One customer's share of the load.
+pub(crate) struct Buyer {
+    pub(crate) customer: Client,
+    pub(crate) stranger: Client,
+    pub(crate) sources: Vec<String>,
+    pub(crate) dice: Dice,
+    /// Keys already accepted, each with its body and its task.
+    known: Vec<(String, Value, String)>,
+    /// No creates before this: the service asked for patience.
+    quiet_until: Instant,
+}
+
+impl Buyer {
+    pub(crate) fn new(
+        customer: Client,
+        stranger: Client,
+        sources: Vec<String>,
+        dice: Dice,
+    ) -> Self {
+        let quiet_until = Instant::now();
+        Self {
+            customer,
+            stranger,
+            sources,
+            dice,
+            known: Vec::new(),
+            quiet_until,
+        }
+    }
+
+    /// Goes on until told to stop.
+    pub(crate) fn buy(mut self, over: &AtomicBool) {
+        while !over.load(Ordering::Relaxed) {
+            self.act();
+            thread::sleep(Duration::from_millis(self.dice.between(20, 400)));
+        }
+    }
+
+    fn act(&mut self) {
+        let may_create = Instant::now() >= self.quiet_until;
+        match self.dice.below(10) {
+            0..=4 if may_create => self.order_anew(),
+            5 | 6 if may_create && !self.known.is_empty() => self.replay(),
+            7 if may_create && !self.known.is_empty() => self.mistake(),
+            8 if !self.known.is_empty() => {
+                let (_, _, id) = self.dice.choose(&self.known).clone();
+                drop(self.stranger.try_read(&id));
+            }
+            _ if !self.known.is_empty() => {
+                let (_, _, id) = self.dice.choose(&self.known).clone();
+                drop(self.customer.try_read(&id));
+            }
+            _ => {}
+        }
+    }
+
+    fn order_anew(&mut self) {
+        let scale = *self.dice.choose(&[2, 4]);
+        let body = order(self.dice.choose::<String>(&self.sources), scale);
+        let key = format!("chaos-key-{}-{}", self.customer.account, self.known.len());
+        // The same key again after a refusal: only acceptance uses it up.
+        let answer = self.create(&key, &body);
+        if answer.status == 202 {
+            self.known.push((key, body, answer.id()));
+        }
+    }
+
+    fn replay(&mut self) {
+        let (key, body, id) = self.dice.choose(&self.known).clone();
+        let answer = self.create(&key, &body);
+        if answer.status == 202 {
+            assert_eq!(answer.id(), id);
+        }
+    }
+
+    /// A key with another order: a conflict if anything.
+    fn mistake(&mut self) {
+        let (key, body, _) = self.dice.choose(&self.known).clone();
+        let scale = 6 - body["scale"].as_u64().unwrap() as u32;
+        let other = order(body["image_url"].as_str().unwrap(), scale);
+        let answer = self.create(&key, &other);
+        assert!(matches!(answer.status, 409 | 429), "{answer:?}");
+    }
+
+    /// Until there is an answer that settles what became of it.
+    fn create(&mut self, key: &str, body: &Value) -> Answer {
+        let begun = Instant::now();
+        let mut was_unknown = false;
+        loop {
+            let answer = self.customer.try_create(key, body);
+            let pause = match answer {
+                // A commit whose outcome is not known is answered with 503, so this may be a lost one too.
+                Some(answer) if matches!(answer.status, 503 | 504) => {
+                    was_unknown = true;
+                    retry_after(&answer)
+                }
+                // Refused for now; but if an earlier one was lost, its fate must still be learnt.
+                Some(answer) if answer.status == 429 => {
+                    self.quiet_until = Instant::now() + retry_after(&answer);
+                    if !was_unknown {
+                        return answer;
+                    }
+                    retry_after(&answer)
+                }
+                Some(answer) => return answer,
+                None => {
+                    was_unknown = true;
+                    Duration::from_millis(100)
+                }
+            };
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{key} was not answered for {PATIENCE:?}"
+            );
+            thread::sleep(pause);
+        }
+    }
+}
+
+fn retry_after(answer: &Answer) -> Duration {
+    let seconds = answer
+        .find_header("retry-after")
+        .and_then(|value| value.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(1))
+}

@@ -1,0 +1,32 @@
+//! What a service must survive: processes killed and frozen at any moment, under load, on the same data. The judge of
+//! `history/` has the last word.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and may say what it measured"
+)]
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part of the harness"
+)]
+#[path = "../harness/mod.rs"]
+mod harness;
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part of the judge"
+)]
+#[path = "../history/mod.rs"]
+mod history;
+
+mod dice;
+mod figures;
+mod freezes;
+mod kills;
+mod load;
+mod sync_order;

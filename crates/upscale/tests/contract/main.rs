@@ -1,0 +1,36 @@
+//! Whole-service tests: the real binary, real HTTP, real images; one module a chapter of the contract.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part of the harness"
+)]
+#[path = "../harness/mod.rs"]
+mod harness;
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part of the judge"
+)]
+#[path = "../history/mod.rs"]
+mod history;
+
+mod audit;
+mod creating;
+mod idempotency;
+mod keys;
+mod limits;
+mod money;
+mod pictures;
+mod process;
+mod refusals;
+mod results;
+mod sandbox;
+mod sources;

@@ -1,0 +1,154 @@
+//! One line a request, made of an allow list: ids, method, matched route, status, time, code. Paths,
+//! queries, headers and bodies are never logged, so that no secret can be.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::Method,
+    response::Response,
+};
+
+use crate::{error::ApiError, trail::Trail};
+
+/// The line of one request, written once: with its answer, or when the client goes away before it.
+pub(crate) struct Line {
+    trail: Arc<Trail>,
+    method: &'static str,
+    route: Option<MatchedPath>,
+    started: Instant,
+    is_written: bool,
+}
+
+impl Line {
+    /// Starts the clock.
+    pub(crate) fn begin(trail: &Arc<Trail>, request: &Request) -> Self {
+        Self {
+            trail: Arc::clone(trail),
+            method: known_method(request.method()),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            started: Instant::now(),
+            is_written: false,
+        }
+    }
+
+    /// The answer is ready to be sent; errors of ours also say what broke.
+    pub(crate) fn write(mut self, response: &Response) {
+        let error = response.extensions().get::<ApiError>();
+        let request_id = self.trail.request_id.as_str();
+        match error {
+            Some(ApiError::Internal { detail }) => {
+                tracing::error!(request_id, detail, "something broke");
+            }
+            Some(ApiError::Unavailable { detail, .. }) => {
+                tracing::warn!(request_id, detail, "not available");
+            }
+            _ => {}
+        }
+        self.log(Some(response.status().as_u16()), error.map(ApiError::code));
+        self.is_written = true;
+    }
+
+    fn log(&self, status: Option<u16>, error_code: Option<&str>) {
+        let caller = self.trail.caller.get();
+        tracing::info!(
+            request_id = self.trail.request_id.as_str(),
+            method = self.method,
+            route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+            status,
+            micros = self.started.elapsed().as_micros() as u64,
+            account_id = caller.map(|(account, _)| account.as_str()),
+            key_id = caller.map(|(_, key)| key.as_str()),
+            task_id = self.trail.task_id.get().map(|task| task.as_str()),
+            error_code,
+            "request"
+        );
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.is_written {
+            self.log(None, Some("client_went_away"));
+        }
+    }
+}
+
+/// A client may invent a method and put anything into it; the log knows the standard ones alone.
+fn known_method(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        "TRACE" => "TRACE",
+        "CONNECT" => "CONNECT",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::{Mutex, OnceLock},
+    };
+
+    use axum::body::Body;
+    use upscale_core::RequestId;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What the line of a request to this path says after `end`.
+    fn logged(end: impl FnOnce(Line)) -> String {
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .with_writer(move || writer.clone())
+            .finish();
+        let request = Request::builder().method("BREW").uri("/a/path?of=secrets");
+        let request = request.body(Body::empty()).unwrap();
+        let trail = Arc::new(Trail {
+            request_id: RequestId::random().unwrap(),
+            caller: OnceLock::new(),
+            task_id: OnceLock::new(),
+            window: OnceLock::new(),
+        });
+        tracing::subscriber::with_default(subscriber, || end(Line::begin(&trail, &request)));
+        let bytes = written.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_goes_away_before_its_answer_still_leaves_a_line() {
+        let log = logged(drop);
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains(r#""error_code":"client_went_away""#), "{log}");
+    }
+
+    #[test]
+    fn neither_path_nor_query_nor_an_invented_method_is_logged() {
+        let log = logged(|line| line.write(&Response::new(Body::empty())));
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains(r#""route":"unmatched""#) && log.contains(r#""method":"other""#));
+        assert!(!log.contains("BREW") && !log.contains("secrets") && !log.contains("/a/path"));
+    }
+}

@@ -1,0 +1,129 @@
+//! `POST /api/v1/upscales`: count, parse, create, answer.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, Task, limits};
+use upscale_store::CreateOutcome;
+
+use crate::{
+    api_state::ApiState,
+    create_body::CreateBody,
+    error::ApiError,
+    extract::{Followed, Writer},
+    task_body::task_response,
+    trail::Trail,
+};
+
+/// Creates one task, or answers with the one this key already named.
+pub(crate) async fn create_upscale(
+    State(state): State<ApiState>,
+    Followed(trail): Followed,
+    Writer(caller): Writer,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    count_request(&state, &trail, &caller.account_id).await?;
+    let body = read_body(body, state.limits.body_timeout).await?;
+    let body = CreateBody::parse(&headers, &body)?;
+    let key = idempotency_key(&headers)?;
+    let new_task = body.into_task()?;
+    let outcome = state
+        .store
+        .create_task(&caller.account_id, &key, &new_task, &trail.request_id)
+        .await?;
+    match outcome {
+        CreateOutcome::Created(task) => accepted(&state, &trail, &task).await,
+        CreateOutcome::Replayed(task) => {
+            let mut response = accepted(&state, &trail, &task).await?;
+            let yes = HeaderValue::from_static("true");
+            response.headers_mut().insert("idempotent-replayed", yes);
+            Ok(response)
+        }
+        refused => Err(refusal(refused)),
+    }
+}
+
+/// Every authenticated create counts, whatever becomes of it; from here on every answer shows the window.
+async fn count_request(
+    state: &ApiState,
+    trail: &Trail,
+    account: &AccountId,
+) -> Result<(), ApiError> {
+    let window = state.store.count_create_request(account).await?;
+    let _ = trail.window.set(window);
+    if window.allowed {
+        return Ok(());
+    }
+    let retry_after_seconds = window.reset_at.seconds_since(window.now).max(1);
+    Err(ApiError::CreateRate {
+        retry_after_seconds,
+    })
+}
+
+async fn read_body(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
+    let limited = Limited::new(body, limits::BODY_BYTES_MAX);
+    let collected = tokio::time::timeout(timeout, limited.collect()).await;
+    match collected.map_err(|_| ApiError::BodyTimeout)? {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(InvalidRequest::TooLarge.into()),
+        Err(_) => {
+            Err(InvalidRequest::Request("The body broke off or is badly framed.".to_owned()).into())
+        }
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<IdempotencyKey, InvalidRequest> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let value = values.next().ok_or(InvalidRequest::MissingIdempotencyKey)?;
+    if values.next().is_some() {
+        return Err(InvalidRequest::IdempotencyKey);
+    }
+    IdempotencyKey::parse(value.as_bytes())
+}
+
+async fn accepted(state: &ApiState, trail: &Trail, task: &Task) -> Result<Response, ApiError> {
+    let _ = trail.task_id.set(task.id.clone());
+    let body = task_response(state, task).await?;
+    let location =
+        HeaderValue::try_from(state.task_url(&task.id)).map_err(|_| ApiError::Internal {
+            detail: "the base URL is no header value".to_owned(),
+        })?;
+    let mut response = (StatusCode::ACCEPTED, body).into_response();
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+fn refusal(outcome: CreateOutcome) -> ApiError {
+    match outcome {
+        CreateOutcome::Conflict => ApiError::IdempotencyConflict,
+        CreateOutcome::ActiveLimit {
+            retry_after_seconds,
+        } => ApiError::ActiveLimit {
+            retry_after_seconds,
+        },
+        CreateOutcome::DailyLimit {
+            retry_after_seconds,
+        } => ApiError::DailyLimit {
+            retry_after_seconds,
+        },
+        CreateOutcome::InsufficientCredits { available } => {
+            ApiError::InsufficientCredits { available }
+        }
+        CreateOutcome::Overloaded {
+            retry_after_seconds,
+        } => ApiError::Unavailable {
+            retry_after_seconds,
+            detail: "a new task would pass its deadline, or the account is stopped".to_owned(),
+        },
+        CreateOutcome::Created(_) | CreateOutcome::Replayed(_) => ApiError::Internal {
+            detail: "an accepted task was taken for a refusal".to_owned(),
+        },
+    }
+}

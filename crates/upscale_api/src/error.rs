@@ -1,0 +1,301 @@
+//! Every answer that is an error: one enum, one table of status, type, code and message. The body is
+//! rendered by `trail.rs`, which alone knows the request id; nothing else writes an error.
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use upscale_core::{Credits, InvalidRequest, limits};
+use upscale_store::StoreError;
+use utoipa::ToSchema;
+
+/// Why a request is not answered with what it asked for. `Display` is the message the customer reads.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ApiError {
+    /// The request is wrong.
+    #[error(transparent)]
+    Invalid(#[from] InvalidRequest),
+    /// No credentials at all.
+    #[error("Send your API key in the header \"Authorization: Bearer <API_KEY>\".")]
+    MissingApiKey,
+    /// Malformed, unknown and revoked keys look the same: a guesser learns nothing.
+    #[error("The API key is invalid or was revoked.")]
+    InvalidApiKey,
+    /// Fewer credits than the price.
+    #[error(
+        "Not enough credits: a task costs {}, {available} are available.",
+        limits::PRICE
+    )]
+    InsufficientCredits { available: Credits },
+    /// The account never bought credits.
+    #[error("API access opens with the account's first credit purchase.")]
+    ApiAccessRequired,
+    /// The key may not do this.
+    #[error("This API key may not {0} tasks.")]
+    InsufficientPermissions(&'static str),
+    /// The signed URL is past its hour.
+    #[error("This result URL has expired: read the task again for a new one.")]
+    ResultUrlExpired,
+    /// Malformed, unknown and foreign ids look the same.
+    #[error("There is no such task in this account.")]
+    TaskNotFound,
+    /// Nothing is served at this path.
+    #[error("There is nothing at this address.")]
+    NotFound,
+    /// The path exists, the method does not.
+    #[error("This address does not answer this method; the Allow header names those it does.")]
+    MethodNotAllowed,
+    /// The body came too slowly.
+    #[error("The request body did not arrive in time.")]
+    BodyTimeout,
+    /// The key belongs to another request.
+    #[error("This Idempotency-Key was used before with different parameters.")]
+    IdempotencyConflict,
+    /// Retention has removed the file.
+    #[error("The result file is no longer kept: results are for download, not for storage.")]
+    ResultExpired,
+    /// The range lies outside the file.
+    #[error("The range lies outside the file of {size_bytes} bytes.")]
+    RangeNotSatisfiable { size_bytes: u64 },
+    /// More create requests than the window holds.
+    #[error(
+        "More than {} create requests in one minute.",
+        limits::CREATE_REQUESTS_PER_MINUTE
+    )]
+    CreateRate { retry_after_seconds: i64 },
+    /// More reads, or more failing authentications, than anyone needs.
+    #[error("Too many requests in a short time.")]
+    TooFast { retry_after_seconds: i64 },
+    /// As many tasks as may be active are.
+    #[error(
+        "{} tasks are processing, as many as one account may have.",
+        limits::ACTIVE_TASKS_MAX
+    )]
+    ActiveLimit { retry_after_seconds: i64 },
+    /// The day is full.
+    #[error(
+        "{} tasks were accepted this UTC day, as many as one account may have.",
+        limits::DAILY_TASKS_MAX
+    )]
+    DailyLimit { retry_after_seconds: i64 },
+    /// Nothing was reserved; `detail` is for the log alone.
+    #[error("The service is temporarily unavailable. Retry with the same Idempotency-Key.")]
+    Unavailable {
+        retry_after_seconds: i64,
+        detail: String,
+    },
+    /// The store did not answer in time: whether it acted is unknown, the key makes a retry safe.
+    #[error("The request took too long. Retry with the same Idempotency-Key.")]
+    UpstreamTimeout,
+    /// Our fault; `detail` is for the log alone.
+    #[error("Something went wrong on our side.")]
+    Internal { detail: String },
+}
+
+const INVALID: &str = "invalid_request_error";
+const LIMITED: &str = "rate_limit_error";
+const DENIED: &str = "permission_error";
+
+impl ApiError {
+    /// The table: status, type, code.
+    pub(crate) fn row(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::Invalid(invalid) => (StatusCode::BAD_REQUEST, INVALID, invalid.code()),
+            Self::MissingApiKey => (
+                StatusCode::UNAUTHORIZED,
+                "authentication_error",
+                "missing_api_key",
+            ),
+            Self::InvalidApiKey => (
+                StatusCode::UNAUTHORIZED,
+                "authentication_error",
+                "invalid_api_key",
+            ),
+            Self::InsufficientCredits { .. } => (
+                StatusCode::PAYMENT_REQUIRED,
+                "billing_error",
+                "insufficient_credits",
+            ),
+            Self::ApiAccessRequired => (StatusCode::FORBIDDEN, DENIED, "api_access_required"),
+            Self::InsufficientPermissions(_) => {
+                (StatusCode::FORBIDDEN, DENIED, "insufficient_permissions")
+            }
+            Self::ResultUrlExpired => (StatusCode::FORBIDDEN, DENIED, "result_url_expired"),
+            Self::TaskNotFound => (StatusCode::NOT_FOUND, INVALID, "task_not_found"),
+            Self::NotFound => (StatusCode::NOT_FOUND, INVALID, "not_found"),
+            Self::MethodNotAllowed => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                INVALID,
+                "method_not_allowed",
+            ),
+            Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, INVALID, "invalid_request"),
+            Self::IdempotencyConflict => (StatusCode::CONFLICT, INVALID, "idempotency_conflict"),
+            Self::ResultExpired => (StatusCode::GONE, INVALID, "result_expired"),
+            Self::RangeNotSatisfiable { .. } => (
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                INVALID,
+                "invalid_request",
+            ),
+            Self::CreateRate { .. } | Self::TooFast { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                LIMITED,
+                "rate_limit_exceeded",
+            ),
+            Self::ActiveLimit { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                LIMITED,
+                "active_task_limit_exceeded",
+            ),
+            Self::DailyLimit { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                LIMITED,
+                "daily_limit_exceeded",
+            ),
+            Self::Unavailable { .. } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "api_error",
+                "service_unavailable",
+            ),
+            Self::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout"),
+            Self::Internal { .. } => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "api_error",
+                "internal_error",
+            ),
+        }
+    }
+
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.row().2
+    }
+
+    /// The body as the contract shapes it.
+    pub(crate) fn body(&self, request_id: &str) -> ErrorBody {
+        let (_, kind, code) = self.row();
+        ErrorBody {
+            error: ErrorFields {
+                kind: kind.to_owned(),
+                code: code.to_owned(),
+                message: self.to_string(),
+                request_id: request_id.to_owned(),
+            },
+        }
+    }
+
+    fn retry_after_seconds(&self) -> Option<i64> {
+        match self {
+            Self::CreateRate {
+                retry_after_seconds,
+            }
+            | Self::TooFast {
+                retry_after_seconds,
+            }
+            | Self::ActiveLimit {
+                retry_after_seconds,
+            }
+            | Self::DailyLimit {
+                retry_after_seconds,
+            }
+            | Self::Unavailable {
+                retry_after_seconds,
+                ..
+            } => Some((*retry_after_seconds).max(1)),
+            Self::UpstreamTimeout => Some(1),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(detail) => Self::Unavailable {
+                retry_after_seconds: 1,
+                detail,
+            },
+            StoreError::Corrupt(detail) => Self::Internal { detail },
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// Status and headers; the error itself rides along for `trail.rs`, which writes the body.
+    fn into_response(self) -> Response {
+        let mut response = self.row().0.into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        match self {
+            Self::MissingApiKey | Self::InvalidApiKey => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // What is left of a body that comes too slowly must not be read as the next request.
+            Self::BodyTimeout => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Self::RangeNotSatisfiable { size_bytes } => {
+                if let Ok(value) = HeaderValue::try_from(format!("bytes */{size_bytes}")) {
+                    headers.insert(header::CONTENT_RANGE, value);
+                }
+            }
+            _ => {}
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The body of every answer that is an error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    error: ErrorFields,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorFields {
+    /// The kind of error.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Stable code.
+    code: String,
+    /// Human-readable text.
+    message: String,
+    /// Names this request for support; equal to the header `X-Request-Id`.
+    request_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_not_there_is_503_to_be_retried_and_its_reason_stays_in_the_log() {
+        let error = ApiError::from(StoreError::Unavailable("disk on fire".to_owned()));
+        assert_eq!(error.row().0, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!error.to_string().contains("fire"));
+        let response = error.into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn a_store_that_holds_the_impossible_is_500_and_its_reason_stays_in_the_log() {
+        let error = ApiError::from(StoreError::Corrupt("row 7 is blue".to_owned()));
+        assert_eq!(error.row().0, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!error.to_string().contains("blue"));
+    }
+
+    #[test]
+    fn no_wait_is_shorter_than_a_second() {
+        for retry_after_seconds in [-3, 0, 1] {
+            let response = ApiError::DailyLimit {
+                retry_after_seconds,
+            }
+            .into_response();
+            assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        }
+    }
+}

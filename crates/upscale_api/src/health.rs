@@ -1,0 +1,62 @@
+//! `/healthz`: this process answers. `/readyz`: it can also commit a write, and is not on its way out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use tokio::sync::Mutex;
+use upscale_core::Timestamp;
+
+use crate::{api_state::ApiState, error::ApiError};
+
+/// A probe that anyone may send must not become a write each: one answer serves for this long.
+const FRESH_MICROS: i64 = 1_000_000;
+
+/// What the last check of the store said.
+#[derive(Default)]
+pub(crate) struct Readiness {
+    is_draining: AtomicBool,
+    last: Mutex<Option<(Timestamp, Result<(), ApiError>)>>,
+}
+
+/// The body of both probes.
+#[derive(Debug, Serialize)]
+pub(crate) struct HealthBody {
+    status: &'static str,
+}
+
+impl Readiness {
+    pub(crate) fn begin_draining(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    async fn check(&self, state: &ApiState) -> Result<(), ApiError> {
+        if self.is_draining.load(Ordering::Relaxed) {
+            return Err(ApiError::Unavailable {
+                retry_after_seconds: 1,
+                detail: "draining".to_owned(),
+            });
+        }
+        let mut last = self.last.lock().await;
+        let now = state.store.now();
+        if let Some((at, answer)) = last.as_ref()
+            && (0..FRESH_MICROS).contains(&(now.micros() - at.micros()))
+        {
+            return answer.clone();
+        }
+        let answer = state.store.check_writable().await.map_err(ApiError::from);
+        *last = Some((now, answer.clone()));
+        answer
+    }
+}
+
+/// Alive.
+pub(crate) async fn healthz() -> Json<HealthBody> {
+    Json(HealthBody { status: "ok" })
+}
+
+/// Ready for requests.
+pub(crate) async fn readyz(State(state): State<ApiState>) -> Result<Json<HealthBody>, ApiError> {
+    state.readiness.check(&state).await?;
+    Ok(Json(HealthBody { status: "ready" }))
+}

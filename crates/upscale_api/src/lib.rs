@@ -1,0 +1,28 @@
+//! HTTP in, HTTP out: the contract's two endpoints, the delivery of result files on a listener of its own,
+//! and the front that bounds every connection. What is decided or kept is decided in `upscale_core` and kept
+//! in `upscale_store`; image bytes pass through here only as a stream that nobody looks into.
+
+mod access_log;
+mod api_state;
+mod client_address;
+mod connections;
+mod create_body;
+mod create_upscale;
+mod error;
+mod extract;
+mod get_upscale;
+mod health;
+mod leftover;
+mod openapi;
+mod rate_headers;
+mod results;
+mod router;
+mod serve;
+mod task_body;
+mod throttle;
+mod trail;
+
+pub use api_state::{ApiLimits, ApiState};
+pub use openapi::openapi_json;
+pub use router::{api_router, results_router};
+pub use serve::{ServeLimits, serve};

@@ -1,0 +1,167 @@
+//! `GET /r/{token}.png`: checks the URL, then streams the file. A URL that we did not sign names nothing:
+//! 404, the same for every file that exists and every one that does not.
+
+use axum::{
+    body::Body,
+    extract::{Path, RawQuery, State, rejection::PathRejection},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use upscale_core::{Timestamp, is_token};
+use upscale_store::ResultRecord;
+
+use super::range::{Asked, asked};
+use crate::{api_state::ApiState, error::ApiError, extract::Followed};
+
+/// Streams all of a result file or one range of it.
+pub(crate) async fn deliver(
+    State(state): State<ApiState>,
+    Followed(trail): Followed,
+    path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let name = path.ok().and_then(|Path(file)| token_of(&file));
+    let name = name.ok_or(ApiError::NotFound)?;
+    let expires_at = state
+        .check_signature(&name, &query.unwrap_or_default())
+        .await?
+        .ok_or(ApiError::NotFound)?;
+    let record = state.store.find_result(&name).await?;
+    let record = record.ok_or(ApiError::NotFound)?;
+    let _ = trail.task_id.set(record.task_id.clone());
+    check_still_there(&record, expires_at, state.store.now())?;
+
+    let etag = format!("\"{}\"", record.file.sha256);
+    let mut response = if etag_matches(&headers, &etag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let is_get = method == Method::GET;
+        body(
+            &state,
+            &record,
+            wanted(&headers, is_get, &record, &etag),
+            is_get,
+        )
+        .await?
+    };
+    let lifetime = expires_at.seconds_since(state.store.now());
+    add_headers(&record, &etag, lifetime, response.headers_mut());
+    Ok(response)
+}
+
+fn token_of(file: &str) -> Option<String> {
+    let token = file.strip_suffix(".png")?;
+    is_token(token).then(|| token.to_owned())
+}
+
+/// After retention the file is gone however the URL stands: a new URL would not bring it back.
+fn check_still_there(
+    record: &ResultRecord,
+    expires_at: Timestamp,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    if record.removed {
+        return Err(ApiError::ResultExpired);
+    }
+    if expires_at <= now {
+        return Err(ApiError::ResultUrlExpired);
+    }
+    Ok(())
+}
+
+/// A range is for GET alone, and only of the very file that `If-Range` names (a date never matches).
+fn wanted(headers: &HeaderMap, is_get: bool, record: &ResultRecord, etag: &str) -> Asked {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_same = headers.get(header::IF_RANGE).is_none() || text(header::IF_RANGE) == Some(etag);
+    match text(header::RANGE) {
+        Some(range) if is_get && is_same => asked(range, record.file.size_bytes),
+        _ => Asked::Whole,
+    }
+}
+
+async fn body(
+    state: &ApiState,
+    record: &ResultRecord,
+    wanted: Asked,
+    is_get: bool,
+) -> Result<Response, ApiError> {
+    let size_bytes = record.file.size_bytes;
+    let (status, range) = match wanted {
+        Asked::Whole => (StatusCode::OK, 0..size_bytes),
+        Asked::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        Asked::Unsatisfiable => return Err(ApiError::RangeNotSatisfiable { size_bytes }),
+    };
+    let body = if is_get {
+        let part = (status == StatusCode::PARTIAL_CONTENT).then(|| range.clone());
+        open(state, record, part).await?
+    } else {
+        Body::empty()
+    };
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_LENGTH,
+        HeaderValue::from(range.end - range.start),
+    );
+    if status == StatusCode::PARTIAL_CONTENT {
+        let text = format!("bytes {}-{}/{size_bytes}", range.start, range.end - 1);
+        insert(headers, header::CONTENT_RANGE, text);
+    }
+    Ok(response)
+}
+
+async fn open(
+    state: &ApiState,
+    record: &ResultRecord,
+    part: Option<std::ops::Range<u64>>,
+) -> Result<Body, ApiError> {
+    match state.results.open(&record.file.name, part).await? {
+        Some(file) => Ok(Body::from_stream(file.stream)),
+        None => {
+            // Either retention ran between the record and the file, or the file was lost.
+            let task_id = record.task_id.as_str();
+            tracing::warn!(task_id, "a result file that is on record is not there");
+            Err(ApiError::ResultExpired)
+        }
+    }
+}
+
+fn add_headers(record: &ResultRecord, etag: &str, lifetime_seconds: i64, headers: &mut HeaderMap) {
+    let fixed = [
+        (header::CONTENT_TYPE, "image/png"),
+        (header::ACCEPT_RANGES, "bytes"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'",
+        ),
+        (HeaderName::from_static("x-robots-tag"), "noindex"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    insert(headers, header::ETAG, etag.to_owned());
+    let cache = format!("private, no-transform, max-age={lifetime_seconds}");
+    insert(headers, header::CACHE_CONTROL, cache);
+    let file = format!("attachment; filename=\"{}.png\"", record.task_id);
+    insert(headers, header::CONTENT_DISPOSITION, file);
+}
+
+/// All values are made of ASCII that we wrote; one that is not is left out rather than broken.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Whether `If-None-Match` names this tag; weak comparison (RFC 9110 section 13.1.2).
+pub(crate) fn etag_matches(headers: &HeaderMap, etag: &str) -> bool {
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+}

@@ -1,0 +1,124 @@
+//! Every route, one function a listener; every layer, one function.
+
+use std::{any::Any, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{
+    api_state::ApiState,
+    create_upscale::create_upscale,
+    error::ApiError,
+    get_upscale::get_upscale,
+    health::{healthz, readyz},
+    openapi::get_openapi,
+    results::deliver,
+    trail,
+};
+
+/// The contract's two endpoints, its description and the probes. `HEAD` answers wherever `GET` does.
+pub fn api_router(state: ApiState) -> Router {
+    let routes = Router::new()
+        .route("/api/v1/upscales", post(create_upscale))
+        .route("/api/v1/upscales/{id}", get(get_upscale))
+        .route("/openapi.json", get(get_openapi))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz));
+    layered(routes, state)
+}
+
+/// Result files, for a listener of their own: no key opens it and no key is sent to it.
+pub fn results_router(state: ApiState) -> Router {
+    let routes = Router::new()
+        .route("/r/{file}", get(deliver))
+        .route("/healthz", get(healthz));
+    layered(routes, state)
+}
+
+/// Outermost last: the trail sees every answer, those to panics, timeouts and unknown paths included.
+fn layered(routes: Router<ApiState>, state: ApiState) -> Router {
+    let timeout = state.limits.request_timeout;
+    routes
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(internal_error))
+        .layer(middleware::from_fn_with_state(timeout, answer_in_time))
+        .layer(middleware::from_fn(trail::follow))
+        .with_state(state)
+}
+
+async fn not_found() -> ApiError {
+    ApiError::NotFound
+}
+
+async fn method_not_allowed() -> ApiError {
+    ApiError::MethodNotAllowed
+}
+
+/// The panic's text may hold anything, so it stays on the process' standard error.
+fn internal_error(_panic: Box<dyn Any + Send>) -> Response {
+    let detail = "a handler panicked".to_owned();
+    ApiError::Internal { detail }.into_response()
+}
+
+async fn answer_in_time(State(timeout): State<Duration>, request: Request, next: Next) -> Response {
+    match tokio::time::timeout(timeout, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => ApiError::UpstreamTimeout.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tower::ServiceExt;
+    use upscale_core::{Clock, RequestId};
+    use upscale_store::{Results, Store, StoreOptions};
+
+    use super::*;
+    use crate::api_state::ApiLimits;
+
+    async fn panics() -> ApiError {
+        panic!("with a secret in its text")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_500_with_a_request_id_and_says_nothing_of_itself() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let options = StoreOptions::default();
+        let store = Store::open_sqlite(directory.path(), Clock::System, options);
+        let results = Results::local(directory.path()).unwrap();
+        let limits = ApiLimits::default();
+        let state = ApiState::new(
+            store.await.unwrap(),
+            results,
+            "http://a",
+            "http://b",
+            limits,
+        );
+        let router = layered(Router::new().route("/", get(panics)), state);
+        let request = Request::get("/").header("host", "a").body(Body::empty());
+        let response = router.oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(response.status().as_u16(), 500);
+        let id = response.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert!(RequestId::parse(&id).is_some());
+        let body = axum::body::to_bytes(response.into_body(), 10_000)
+            .await
+            .unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert!(
+            body.contains("internal_error") && body.contains(&id),
+            "{body}"
+        );
+        assert!(!body.contains("secret"), "{body}");
+    }
+}

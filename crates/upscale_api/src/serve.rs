@@ -1,0 +1,244 @@
+//! The front: accepts connections and bounds each of them. HTTP/1.1 only: HTTP/2 and TLS belong to the
+//! proxy in front, and what is not spoken cannot be abused.
+
+use std::{io, pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::Request,
+};
+use hyper::{
+    body::{Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::{GracefulShutdown, Watcher},
+};
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+
+use crate::{
+    client_address::PeerAddress,
+    connections::{Busy, Connections, Place, Watched},
+};
+
+/// Looks for a free place within the newcomer time.
+const PLACE_TRIES: u32 = 20;
+
+/// Bounds of one listener's connections; the defaults are what the service runs with.
+#[derive(Debug, Clone)]
+pub struct ServeLimits {
+    /// A request's head has arrived this long after its first byte, the first one after connecting.
+    pub header_timeout: Duration,
+    /// A connection may rest this long between requests.
+    pub idle_timeout: Duration,
+    /// A client that takes no byte of its answer for this long is gone.
+    pub stall_timeout: Duration,
+    /// An answer is read to its end within this.
+    pub answer_timeout: Duration,
+    /// Header fields of one request.
+    pub headers_max: usize,
+    /// Bytes of one request's head.
+    pub header_bytes_max: usize,
+    /// Open connections; beyond, the one that waited longest for its client gives way.
+    pub connections_max: usize,
+    /// A connection this young never gives way; a newcomer waits as long for a place before it is refused.
+    pub newcomer_time: Duration,
+    /// Requests under way at shutdown have this long to end.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            header_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(20),
+            answer_timeout: Duration::from_secs(600),
+            headers_max: 64,
+            header_bytes_max: 32 * 1024,
+            connections_max: 1_024,
+            newcomer_time: Duration::from_millis(250),
+            drain_timeout: Duration::from_secs(25),
+        }
+    }
+}
+
+impl ServeLimits {
+    /// How often overdue connections are looked for: limits are kept to a quarter.
+    fn look_every(&self) -> Duration {
+        (self.header_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+}
+
+/// Serves until `shutdown` resolves, then lets requests under way end, within the drain time.
+///
+/// # Errors
+/// When the listener does not know its own address; errors of single connections end these alone.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: ServeLimits,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    listener.local_addr()?;
+    let front = Front::new(router, limits);
+    let graceful = GracefulShutdown::new();
+    let mut shutdown = pin!(shutdown);
+    let mut looking = pin!(front.close_overdue_for_ever());
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            () = &mut looking => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => match front.find_place().await {
+                    Some(place) => front.welcome(stream, PeerAddress(peer), place, graceful.watcher()),
+                    None => tracing::warn!("a connection was closed at once: all are at work"),
+                },
+                // Out of descriptors, most likely: spinning would make it worse.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    front.drain(graceful).await;
+    Ok(())
+}
+
+struct Front {
+    router: Router,
+    limits: ServeLimits,
+    builder: http1::Builder,
+    connections: Arc<Connections>,
+}
+
+impl Front {
+    fn new(router: Router, limits: ServeLimits) -> Self {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            // Hyper's head timer also runs between requests, so it is set to the longer of the two times;
+            // `connections.rs` keeps the shorter one.
+            .header_read_timeout(limits.idle_timeout.max(limits.header_timeout))
+            .max_headers(limits.headers_max)
+            .max_header_size(limits.header_bytes_max)
+            // One byte of room above the head, so that a head of exactly the limit can be parsed.
+            .max_buf_size(limits.header_bytes_max.max(8 * 1024) + 1);
+        Self {
+            router,
+            limits,
+            builder,
+            connections: Arc::default(),
+        }
+    }
+
+    /// While none is free the next newcomers wait in the system's queue, which is where a flood belongs.
+    async fn find_place(&self) -> Option<Place> {
+        for _ in 0..PLACE_TRIES {
+            if let Some(place) = self.connections.take_place(&self.limits) {
+                return Some(place);
+            }
+            tokio::time::sleep(self.limits.newcomer_time / PLACE_TRIES).await;
+        }
+        self.connections.take_place(&self.limits)
+    }
+
+    fn welcome(&self, stream: TcpStream, peer: PeerAddress, place: Place, watcher: Watcher) {
+        // Small answers must not wait for an acknowledgement that the client delays.
+        let _ = stream.set_nodelay(true);
+        let router = self.router.clone();
+        let connection = Arc::clone(&place.connection);
+        let service = service_fn(move |request| {
+            let busy = connection.begin_request();
+            answer(router.clone(), request, peer, busy)
+        });
+        let stream = Watched {
+            stream,
+            connection: Arc::clone(&place.connection),
+        };
+        let serving = self.builder.serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(until_closed(watcher.watch(serving), place));
+    }
+
+    /// Never resolves.
+    async fn close_overdue_for_ever(&self) {
+        let mut look = tokio::time::interval(self.limits.look_every());
+        loop {
+            look.tick().await;
+            self.connections.close_overdue(&self.limits);
+        }
+    }
+
+    /// Nothing new is accepted; whoever is idle is closed, whoever is at work may finish in time.
+    async fn drain(&self, graceful: GracefulShutdown) {
+        let drained = async {
+            tokio::select! {
+                () = graceful.shutdown() => {}
+                () = self.close_overdue_for_ever() => {}
+            }
+        };
+        if tokio::time::timeout(self.limits.drain_timeout, drained)
+            .await
+            .is_err()
+        {
+            tracing::warn!("connections were still at work when the drain time was over");
+            self.connections.close_all();
+        }
+    }
+}
+
+/// An error of a connection (a head that is no HTTP, a client that went) is the client's affair.
+async fn until_closed(serving: impl Future<Output = hyper::Result<()>>, place: Place) {
+    tokio::select! {
+        ended = serving => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+        () = place.connection.closed() => {}
+    }
+}
+
+async fn answer(
+    router: Router,
+    request: Request<Incoming>,
+    peer: PeerAddress,
+    busy: Busy,
+) -> Result<axum::http::Response<AnswerBody>, std::convert::Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(peer);
+    let response = router.oneshot(request).await?;
+    Ok(response.map(|body| AnswerBody { body, _busy: busy }))
+}
+
+/// A body that keeps its connection at work until it is sent or dropped.
+struct AnswerBody {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

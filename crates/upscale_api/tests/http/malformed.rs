@@ -1,0 +1,129 @@
+//! Malformed and hostile HTTP on raw sockets. Each case ends in one 4xx or a closed connection: never in a
+//! hang, a 5xx or a second answer.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use upscale_api::{ApiLimits, ServeLimits};
+
+use crate::{
+    harness::{App, Settings, with_app_set},
+    malformed_cases::{CREATE, broken_bodies, broken_heads},
+};
+
+/// Long beyond every limit set below; reaching it is the failure.
+const HANG: Duration = Duration::from_secs(20);
+
+/// Sends the bytes, keeps the connection open and reads until the server closes it.
+pub(crate) async fn exchange(to: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    // A server that has seen enough may close while we still write.
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(HANG, stream.read_to_end(&mut answer)).await;
+    let closed = read.unwrap_or_else(|_| {
+        panic!(
+            "hangs: {:?}",
+            String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
+        )
+    });
+    // A reset after the answer is a close as well.
+    let _ = closed;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The statuses of all answers in what came back.
+fn statuses(answer: &str) -> Vec<u16> {
+    answer
+        .split("HTTP/1.")
+        .skip(1)
+        .filter_map(|rest| rest.get(2..5)?.parse().ok())
+        .collect()
+}
+
+#[track_caller]
+fn check(name: &str, answer: &str, may_repeat: bool) {
+    let statuses = statuses(answer);
+    let all_refused = statuses.iter().all(|status| (400..500).contains(status));
+    assert!(all_refused, "{name}: {statuses:?} {answer:?}");
+    assert!(
+        may_repeat || statuses.len() <= 1,
+        "{name}: {statuses:?} {answer:?}"
+    );
+    assert!(
+        !statuses.is_empty() || answer.is_empty(),
+        "{name}: no HTTP: {answer:?}"
+    );
+}
+
+/// Short times, so that "closed in the end" is soon.
+fn impatient() -> Settings {
+    Settings {
+        api: ApiLimits {
+            body_timeout: Duration::from_millis(300),
+            ..ApiLimits::default()
+        },
+        serve: ServeLimits {
+            header_timeout: Duration::from_millis(300),
+            idle_timeout: Duration::from_millis(300),
+            ..ServeLimits::default()
+        },
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn broken_heads_end_in_one_4xx_or_a_closed_connection() {
+    with_app_set(impatient(), async |app: &App| {
+        let cases = broken_heads();
+        assert!(cases.len() >= 40);
+        for (name, bytes) in cases {
+            check(&name, &exchange(app.api, &bytes).await, false);
+            check(&name, &exchange(app.files, &bytes).await, false);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn broken_bodies_end_in_one_4xx_or_a_closed_connection() {
+    with_app_set(impatient(), async |app: &App| {
+        for (name, bytes) in broken_bodies() {
+            check(&name, &exchange(app.api, &bytes).await, false);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn broken_bodies_of_an_authenticated_create_make_no_task() {
+    with_app_set(impatient(), async |app: &App| {
+        let secret = format!("Host: a\r\nAuthorization: Bearer {}", app.key);
+        let secret =
+            format!("{secret}\r\nContent-Type: application/json\r\nIdempotency-Key: broken-body-1");
+        for (name, bytes) in broken_bodies() {
+            let text = String::from_utf8(bytes)
+                .unwrap()
+                .replacen("Host: a", &secret, 1);
+            check(&name, &exchange(app.api, text.as_bytes()).await, false);
+        }
+        let account = app.store.find_account(&app.account).await.unwrap().unwrap();
+        assert_eq!((account.active_tasks, account.accepted_today), (0, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_requests_on_one_connection_are_two_requests() {
+    with_app_set(impatient(), async |app: &App| {
+        let one = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
+        let create = format!("{CREATE}Content-Length: 2\r\n\r\n{{}}");
+        let answer = exchange(app.api, format!("{one}{create}{one}").as_bytes()).await;
+        assert_eq!(statuses(&answer), [404, 401, 404], "{answer}");
+        check("pipelined", &answer, true);
+    })
+    .await;
+}

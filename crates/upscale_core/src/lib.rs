@@ -1,0 +1,34 @@
+//! What the words mean: types that cannot be wrong, every number of the contract once, and the decisions
+//! (admit, retry, fingerprint) as pure functions. No I/O, no async, no clock but the one handed in.
+
+mod admit;
+mod api_key;
+mod clock;
+mod credits;
+mod idempotency;
+mod ids;
+mod invalid_request;
+pub mod limits;
+mod pixels;
+mod retry;
+mod scale;
+mod source_url;
+mod task;
+
+pub use admit::{
+    AccountFacts, Admission, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit, poll_after_seconds,
+    predicted_seconds, priority_at,
+};
+pub use api_key::{ApiKey, KeyHash, Permission, hex};
+pub use clock::{Clock, Timestamp};
+pub use credits::{Credits, NotCredits};
+pub use idempotency::{IdempotencyKey, fingerprint};
+pub use ids::{
+    AccountId, KeyId, NoRandomness, RequestId, TaskId, is_token, random_bytes, random_token,
+};
+pub use invalid_request::InvalidRequest;
+pub use pixels::{Pixels, Rows, WrongSampleCount};
+pub use retry::{AttemptFailure, NextStep, after_failure};
+pub use scale::Scale;
+pub use source_url::{SourceUrl, parse_target};
+pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};

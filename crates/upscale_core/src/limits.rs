@@ -1,0 +1,65 @@
+//! Every number of the contract, once. Other rooms refer to these; none repeats one.
+
+use crate::{Credits, Scale};
+
+/// Largest source file, inclusive: 20 × 1024² bytes.
+pub const SOURCE_BYTES_MAX: u64 = 20 * 1024 * 1024;
+/// Largest create body, inclusive.
+pub const BODY_BYTES_MAX: usize = 16 * 1024;
+/// One megapixel as the contract counts it.
+pub const MEGAPIXEL: u64 = 1_000_000;
+/// Create requests an account may send in one fixed minute, whatever their answer.
+pub const CREATE_REQUESTS_PER_MINUTE: u32 = 60;
+/// Length of the create-request window.
+pub const CREATE_WINDOW_SECONDS: i64 = 60;
+/// Tasks of one account that may be processing at a time.
+pub const ACTIVE_TASKS_MAX: u32 = 20;
+/// Tasks of one account accepted in one UTC day.
+pub const DAILY_TASKS_MAX: u32 = 2_500;
+/// Price of one successful upscale, 2x and 4x alike: 0.7 credit.
+pub const PRICE: Credits = Credits::from_thousandths(700);
+/// Shortest `Idempotency-Key`, in characters.
+pub const IDEMPOTENCY_KEY_CHARS_MIN: usize = 8;
+/// Longest `Idempotency-Key`, in characters.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
+/// Longest `image_url`, in bytes.
+pub const SOURCE_URL_BYTES_MAX: usize = 2_048;
+/// A task is terminal this long after acceptance unless configured otherwise; clients give up at 300 s.
+pub const DEADLINE_SECONDS: i64 = 270;
+/// A claim is lost this long after its last heartbeat.
+pub const LEASE_SECONDS: i64 = 60;
+/// A worker renews its claims this often; four beats fit into a lease.
+pub const HEARTBEAT_SECONDS: i64 = 15;
+/// Attempts that may vanish (crash, kill, lost lease) before a task is poison: fails and is refunded.
+pub const CRASHES_MAX: u32 = 2;
+/// Transient failures (source 5xx, timeouts, storage) after which a task fails and is refunded.
+pub const TRANSIENT_FAILURES_MAX: u32 = 4;
+/// Result URLs are valid this long; every GET mints a new one.
+pub const RESULT_URL_SECONDS: i64 = 3_600;
+/// Result files are kept this long unless configured otherwise.
+pub const RESULT_RETENTION_HOURS: i64 = 48;
+/// No configuration may keep result files for less than this.
+pub const RESULT_RETENTION_HOURS_MIN: i64 = 24;
+/// Task records and their idempotency keys live this long.
+pub const RECORD_RETENTION_DAYS: i64 = 90;
+/// A result file that no task names is an orphan of a lost attempt and is removed after this long.
+pub const ORPHAN_SECONDS: i64 = 3_600;
+/// First and longest polling interval offered to clients, in seconds.
+pub const POLL_SECONDS: std::ops::RangeInclusive<i64> = 3..=10;
+/// Longest message of a failed task, in bytes.
+pub const FAILURE_MESSAGE_BYTES_MAX: usize = 500;
+/// Longest reference of a payment, in bytes.
+pub const REFERENCE_BYTES_MAX: usize = 200;
+/// Longest account or key name, in characters.
+pub const NAME_CHARS_MAX: usize = 100;
+
+/// Largest source frame, inclusive, in pixels (width × height).
+#[must_use]
+pub const fn source_pixels_max(scale: Scale, face_enhance: bool) -> u64 {
+    match (scale, face_enhance) {
+        (Scale::X2, false) => 1_500_000,
+        (Scale::X2, true) => 800_000,
+        (Scale::X4, false) => 750_000,
+        (Scale::X4, true) => 500_000,
+    }
+}

@@ -1,0 +1,191 @@
+//! Measures one network on one size: median seconds, operations a second against what the CPU's multipliers
+//! could do in the same run, memory. The command line prints what is found here.
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use upscale_core::{Pixels, Rows};
+
+use crate::engine::EngineOptions;
+use crate::error::{ModelError, UpscaleError};
+use crate::network::{Network, PICTURE};
+use crate::plan::Plan;
+use crate::shapes::{Random, Shape};
+use crate::simd::{KernelSet, Kernels};
+use crate::upscale::upscale;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    /// The network; its scale decides the output's size.
+    pub network: Network,
+    /// Source columns, at least 1.
+    pub width: usize,
+    /// Source rows, at least 1.
+    pub height: usize,
+    /// Measured runs after one that is not counted; at least 1.
+    pub runs: usize,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Median over the runs.
+    pub seconds: f64,
+    /// Fastest and slowest run.
+    pub seconds_range: (f64, f64),
+    /// 10^9 operations a second, counted as the direct convolution needs them: 2 x multiply-accumulates.
+    pub gflops: f64,
+    /// The multiplies really done (Winograd needs 64 where the direct convolution needs 324) as a share of what
+    /// `peak_gflops` allows.
+    pub peak_share: f64,
+    /// 10^9 operations a second of nothing but multiply-adds, measured on as many threads just before.
+    pub peak_gflops: f64,
+    /// Most memory the process ever held, in bytes; 0 where the system does not tell.
+    pub peak_memory_bytes: u64,
+    /// Seconds to make the network ready, once per process.
+    pub plan_seconds: f64,
+    /// Kernel set that ran.
+    pub kernels: &'static str,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The engine refused the options or the network.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The engine refused the picture.
+    #[error(transparent)]
+    Upscale(#[from] UpscaleError),
+}
+
+impl Bench {
+    /// A benchmark of a shape with random weights at its usual scale: `compact` at 4, the tiers at 2.
+    #[must_use]
+    pub fn of_shape(shape: Shape, width: usize, height: usize) -> Self {
+        let scale = if matches!(shape, Shape::Compact { .. }) {
+            4
+        } else {
+            2
+        };
+        Self {
+            network: shape.network(scale, 1),
+            width,
+            height,
+            runs: 7,
+        }
+    }
+
+    /// Runs it on `options.threads` threads; the engine's limit on pixels does not apply here.
+    ///
+    /// # Errors
+    /// [`BenchError`] when the CPU lacks the kernels: the reference is not measured either.
+    pub fn run(&self, options: &EngineOptions) -> Result<Measured, BenchError> {
+        let set = options.kernels.unwrap_or_else(KernelSet::best);
+        let Some(kernels) = Kernels::find(set) else {
+            let reason = format!("there is nothing to measure for {}", set.name());
+            return Err(ModelError(reason).into());
+        };
+        let threads = options.threads.max(1);
+        let source = picture(self.width, self.height);
+        let peak = peak_gflops(kernels, threads);
+        let started = Instant::now();
+        let plan = Plan::new(&self.network, kernels);
+        let plan_seconds = started.elapsed().as_secs_f64();
+        pass(&plan, &source, threads)?;
+        let mut seconds = Vec::new();
+        for _ in 0..self.runs.max(1) {
+            seconds.push(pass(&plan, &source, threads)?);
+        }
+        seconds.sort_by(f64::total_cmp);
+        Ok(self.measured(&seconds, peak, plan_seconds, set.name()))
+    }
+
+    fn measured(
+        &self,
+        sorted: &[f64],
+        peak_gflops: f64,
+        plan_seconds: f64,
+        kernels: &'static str,
+    ) -> Measured {
+        let seconds = sorted[sorted.len() / 2];
+        let pixels = (self.width * self.height) as f64;
+        let direct = 2.0 * self.network.macs_per_pixel() as f64 * pixels;
+        let done = 2.0 * multiplies_per_pixel(&self.network) * pixels;
+        let share = done / seconds / 1e9 / peak_gflops;
+        Measured {
+            seconds,
+            seconds_range: (sorted[0], sorted[sorted.len() - 1]),
+            gflops: direct / seconds / 1e9,
+            peak_share: if peak_gflops > 0.0 { share } else { 0.0 },
+            peak_gflops,
+            peak_memory_bytes: peak_memory_bytes(),
+            plan_seconds,
+            kernels,
+        }
+    }
+}
+
+/// Multiplies in matrix products: 64 for a tile of 36 pixels in a 3x3 layer over maps, all in the others.
+fn multiplies_per_pixel(network: &Network) -> f64 {
+    let layers = network.layers.iter().map(|layer| {
+        let direct = layer.weights.len() as f64;
+        let winograd = layer.side == 3 && layer.inputs[..] != [PICTURE];
+        if winograd {
+            direct / 9.0 * 64.0 / 36.0
+        } else {
+            direct
+        }
+    });
+    layers.sum()
+}
+
+/// A smooth picture with a tenth of noise, as in the peers' comparison.
+fn picture(width: usize, height: usize) -> Pixels {
+    let mut random = Random(7);
+    let mut samples = Vec::with_capacity(width * height * 3);
+    for i in 0..width * height * 3 {
+        let (x, y) = ((i / 3 % width) as f32, (i / 3 / width) as f32);
+        let smooth = 0.5 + 0.5 * (x * 0.11).sin() * (y * 0.07 + (i % 3) as f32).cos();
+        samples.push(0.9 * smooth + 0.1 * random.unit());
+    }
+    // One sample per place by the loop above.
+    Pixels::new(width, height, 3, samples).unwrap_or_else(|_| unreachable!("three samples a pixel"))
+}
+
+/// Seconds of one pass.
+fn pass(plan: &Plan, source: &Pixels, threads: usize) -> Result<f64, UpscaleError> {
+    let started = Instant::now();
+    let mut sink = |rows: Rows<'_>| {
+        black_box(rows.samples);
+        ControlFlow::Continue(())
+    };
+    upscale(plan, source, threads, &mut sink, &|| false)?;
+    Ok(started.elapsed().as_secs_f64())
+}
+
+/// Dependent multiply-adds in as many chains as hide their latency, on every thread for 50 ms or so.
+fn peak_gflops(kernels: Kernels, threads: usize) -> f64 {
+    const TURNS: u64 = 4_000_000;
+    let started = Instant::now();
+    let operations: u64 = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| kernels.spin(TURNS)))
+            .collect();
+        running
+            .into_iter()
+            .filter_map(|thread| thread.join().ok())
+            .sum()
+    });
+    operations as f64 / started.elapsed().as_secs_f64() / 1e9
+}
+
+/// `VmHWM` of Linux; 0 elsewhere.
+fn peak_memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}

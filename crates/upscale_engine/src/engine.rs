@@ -1,0 +1,223 @@
+//! The room's door: which networks ship, how many threads, which kernels; one call upscales one picture.
+
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+use upscale_core::{Pixels, Rows, Scale};
+
+use crate::error::{ModelError, UpscaleError};
+use crate::network::Network;
+use crate::plan::Plan;
+use crate::reference;
+use crate::run::{Cancelled, Sink};
+use crate::simd::{KernelSet, Kernels};
+use crate::upscale::upscale;
+
+/// How the engine is to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Threads for one picture, the caller's among them; at least 1 is used.
+    pub threads: usize,
+    /// Which kernels to use; none: the fastest that the CPU can run.
+    pub kernels: Option<KernelSet>,
+    /// How exact the arithmetic has to be.
+    pub precision: Precision,
+    /// Largest source accepted, in pixels (width x height).
+    pub pixels_max: usize,
+}
+
+/// How exact the arithmetic has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// 32-bit floating point throughout: within 1e-5 of the reference.
+    #[default]
+    Exact,
+}
+
+/// The networks that ship, ready to run. Calls may run at the same time from several threads.
+pub struct Engine {
+    options: EngineOptions,
+    kernels: KernelSet,
+    x2: Loaded,
+    x4: Loaded,
+}
+
+/// A network, and its plan once somebody has asked for it: a process that upscales one picture needs one of two.
+struct Loaded {
+    network: Network,
+    plan: OnceLock<Plan>,
+}
+
+impl Default for EngineOptions {
+    /// All cores on one picture, exact, 1.5 MP at most (the contract's largest source).
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            kernels: None,
+            precision: Precision::Exact,
+            pixels_max: 1_500_000,
+        }
+    }
+}
+
+impl Engine {
+    /// The engine with the weights that this program carries.
+    ///
+    /// # Errors
+    /// [`ModelError`] when the embedded weights do not fit this program.
+    pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
+        let x2 = Network::read(include_bytes!("../weights/f-x2.safetensors"))?;
+        let x4 = Network::read(include_bytes!("../weights/f-x4.safetensors"))?;
+        Self::of(x2, x4, options)
+    }
+
+    /// An engine with other networks than those that ship.
+    ///
+    /// # Errors
+    /// [`ModelError`] when `x2` does not enlarge twice or `x4` four times, or when the CPU lacks the kernels.
+    pub fn of(x2: Network, x4: Network, options: EngineOptions) -> Result<Self, ModelError> {
+        for (network, scale) in [(&x2, 2), (&x4, 4)] {
+            if network.scale() != scale {
+                let (name, given) = (network.name(), network.scale());
+                let reason = format!("{name} enlarges {given} times, {scale} is needed");
+                return Err(ModelError(reason));
+            }
+        }
+        let kernels = options.kernels.unwrap_or_else(KernelSet::best);
+        if !kernels.is_available() {
+            let reason = format!("this CPU has no {}", kernels.name());
+            return Err(ModelError(reason));
+        }
+        let loaded = |network| Loaded {
+            network,
+            plan: OnceLock::new(),
+        };
+        Ok(Self {
+            options,
+            kernels,
+            x2: loaded(x2),
+            x4: loaded(x4),
+        })
+    }
+
+    /// Name of the kernel set that runs.
+    #[must_use]
+    pub fn kernels(&self) -> &'static str {
+        self.kernels.name()
+    }
+
+    /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.
+    /// Gray stays gray: the network runs on three equal channels and the mean of its output is taken.
+    ///
+    /// # Errors
+    /// [`UpscaleError::Cancelled`] when `sink` breaks; the other variants before any row is made.
+    pub fn upscale(
+        &self,
+        source: &Pixels,
+        scale: Scale,
+        sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
+    ) -> Result<(), UpscaleError> {
+        self.upscale_until(source, scale, sink, &|| false)
+    }
+
+    /// As [`Engine::upscale`]; also ends with [`UpscaleError::Cancelled`] soon after `cancelled` says true. It is
+    /// asked by every thread, about every tenth of a millisecond.
+    ///
+    /// # Errors
+    /// As [`Engine::upscale`].
+    pub fn upscale_until(
+        &self,
+        source: &Pixels,
+        scale: Scale,
+        sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
+        cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(), UpscaleError> {
+        self.check(source)?;
+        let loaded = match scale {
+            Scale::X2 => &self.x2,
+            Scale::X4 => &self.x4,
+        };
+        let threads = self.options.threads.max(1);
+        match Kernels::find(self.kernels) {
+            None => run_bands(&loaded.network, source, threads, sink, cancelled),
+            Some(kernels) => {
+                let plan = loaded
+                    .plan
+                    .get_or_init(|| Plan::new(&loaded.network, kernels));
+                upscale(plan, source, threads, sink, cancelled)
+            }
+        }
+    }
+
+    fn check(&self, source: &Pixels) -> Result<(), UpscaleError> {
+        let (width, height, channels) = (source.width(), source.height(), source.channels());
+        let pixels_max = self.options.pixels_max;
+        if width.saturating_mul(height) > pixels_max {
+            return Err(UpscaleError::TooLarge {
+                width,
+                height,
+                pixels_max,
+            });
+        }
+        match channels {
+            1 | 3 => Ok(()),
+            _ => Err(UpscaleError::Channels { channels }),
+        }
+    }
+}
+
+/// Source rows per band of the reference executor.
+const BAND_ROWS: usize = 16;
+
+/// Runs the reference on bands with as many rows around them as an output row can see, so that memory stays
+/// bounded and the rows are those of the whole picture.
+fn run_bands(
+    network: &Network,
+    source: &Pixels,
+    threads: usize,
+    sink: Sink<'_>,
+    cancelled: Cancelled<'_>,
+) -> Result<(), UpscaleError> {
+    let starts: Vec<usize> = (0..source.height()).step_by(BAND_ROWS).collect();
+    for group in starts.chunks(threads) {
+        let bands: Vec<Vec<f32>> = std::thread::scope(|scope| {
+            let running = group
+                .iter()
+                .map(|&first| scope.spawn(move || band(network, source, first)));
+            let running: Vec<_> = running.collect();
+            running
+                .into_iter()
+                .filter_map(|one| one.join().ok())
+                .collect()
+        });
+        let row_samples = source.width() * network.scale * source.channels();
+        for (&first, samples) in group.iter().zip(&bands) {
+            let rows = Rows {
+                first_row: first * network.scale,
+                row_count: samples.len() / row_samples,
+                row_samples,
+                samples,
+            };
+            if cancelled() || sink(rows).is_break() {
+                return Err(UpscaleError::Cancelled);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The output rows that belong to source rows `first .. first + BAND_ROWS`.
+fn band(network: &Network, source: &Pixels, first: usize) -> Vec<f32> {
+    let above = first.saturating_sub(network.reach());
+    let end = (first + BAND_ROWS).min(source.height());
+    let below = (end + network.reach()).min(source.height());
+    let (width, channels) = (source.width(), source.channels());
+    let samples = source.samples()[above * width * channels..below * width * channels].to_vec();
+    let Ok(crop) = Pixels::new(width, below - above, channels, samples) else {
+        return Vec::new();
+    };
+    let row = width * network.scale * channels * network.scale;
+    let output = reference::upscale(network, &crop);
+    let kept = &output[(first - above) * row..(end - above) * row];
+    kept.iter().map(|&v| v as f32).collect()
+}

@@ -1,0 +1,31 @@
+//! What can go wrong: a model file that cannot be used, a picture that cannot be done.
+
+/// A model file was refused; the message says which rule it broke, with numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the model file cannot be used: {0}")]
+pub struct ModelError(pub(crate) String);
+
+/// Why a picture was not upscaled to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpscaleError {
+    /// The sink, or the caller's `cancelled`, said stop.
+    #[error("the upscale was cancelled")]
+    Cancelled,
+    /// The picture has more pixels than the engine was told to accept.
+    #[error("{width} x {height} pixels exceed the limit of {pixels_max} pixels")]
+    TooLarge {
+        /// Columns of the source.
+        width: usize,
+        /// Rows of the source.
+        height: usize,
+        /// The limit ([`crate::EngineOptions::pixels_max`]).
+        pixels_max: usize,
+    },
+    /// The network reads gray or RGB, nothing else.
+    #[error("{channels} channels; the networks read 1 (gray) or 3 (RGB)")]
+    Channels {
+        /// What the source has.
+        channels: usize,
+    },
+}

@@ -1,0 +1,171 @@
+//! One picture, or one strip of it, being upscaled: the source, the plan, the schedule and the memory between.
+
+use std::ops::Range;
+
+use upscale_core::Pixels;
+
+use crate::network::Map;
+use crate::plan::{Plan, PlanLayer};
+use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS};
+use crate::simd::{ReadLease, SharedRows, WriteLease};
+use crate::winograd::{TILE, WINDOW};
+
+/// Everything that the threads share.
+pub(crate) struct Job<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) source: &'a Pixels,
+    pub(crate) extent: Extent,
+    pub(crate) schedule: Schedule,
+    maps: Vec<SharedRows>,
+    /// Transformed weights, a row for each slot, a segment for each row of positions.
+    weights: SharedRows,
+    weights_segment: usize,
+    /// First column, in tiles, that memory rows hold.
+    first_tile: usize,
+    output: &'a Output,
+}
+
+/// Finished rows of the output picture, until they are handed on. Each row of tiles has a place of its own.
+pub(crate) struct Output {
+    rows: SharedRows,
+    /// Rows of tiles kept at a time.
+    pub(crate) places: usize,
+    /// Output rows of a row of tiles.
+    place_rows: usize,
+}
+
+impl Output {
+    /// Room for `places` rows of tiles of a picture whose rows have `row_len` numbers, `segment_len` a segment.
+    pub(crate) fn new(places: usize, scale: usize, row_len: usize, segment_len: usize) -> Self {
+        Self {
+            rows: SharedRows::new(places * TILE * scale, row_len, 0, segment_len),
+            places,
+            place_rows: TILE * scale,
+        }
+    }
+
+    /// The first `count` output rows of a row of tiles.
+    pub(crate) fn read(&self, tile_row: usize, count: usize) -> ReadLease<'_> {
+        let first = tile_row % self.places * self.place_rows;
+        self.rows.read(first..first + count)
+    }
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        source: &'a Pixels,
+        extent: Extent,
+        schedule: Schedule,
+        output: &'a Output,
+    ) -> Self {
+        let columns = schedule.all_columns(&extent);
+        let pixels = columns.len() * TILE + 2;
+        let maps = schedule.classes.iter().zip(&schedule.slot_counts);
+        let maps = maps.map(|(&channels, &slots)| {
+            let segment = extent.segment_tiles * TILE * channels;
+            SharedRows::new(slots, pixels * channels, channels, segment)
+        });
+        let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);
+        let weights_segment = WINDOW * matrix;
+        Self {
+            weights: SharedRows::new(WEIGHTS_SLOTS, WINDOW * weights_segment, 0, weights_segment),
+            weights_segment,
+            maps: maps.collect(),
+            plan,
+            source,
+            schedule,
+            extent,
+            first_tile: columns.start,
+            output,
+        }
+    }
+
+    /// Bytes that a job keeps in maps under this schedule.
+    pub(crate) fn bytes(schedule: &Schedule, extent: &Extent) -> usize {
+        let pixels = schedule.all_columns(extent).len() * TILE + 2;
+        let classes = schedule.classes.iter().zip(&schedule.slot_counts);
+        classes
+            .map(|(channels, slots)| 4 * pixels * channels * slots)
+            .sum()
+    }
+
+    /// Tiles of a layer in a segment.
+    pub(crate) fn tiles(&self, layer: usize, segment: usize) -> Range<usize> {
+        let columns = &self.schedule.columns[layer];
+        let start = segment * self.extent.segment_tiles;
+        start.max(columns.start)..(start + self.extent.segment_tiles).min(columns.end)
+    }
+
+    /// The transformed weights in a slot.
+    pub(crate) fn weights(&self, slot: usize) -> ReadLease<'_> {
+        self.weights.read(slot..slot + 1)
+    }
+
+    /// A row of positions of transformed weights, to write: one matrix after another.
+    pub(crate) fn write_weights(&self, slot: usize, row: usize) -> WriteLease<'_> {
+        self.weights.write(slot, row)
+    }
+
+    /// Where a position's matrix stands among the transformed weights.
+    pub(crate) fn matrix(&self, layer: &PlanLayer, position: usize) -> Range<usize> {
+        let start = position / WINDOW * self.weights_segment + position % WINDOW * layer.matrix();
+        start..start + layer.matrix()
+    }
+
+    /// Source columns of a run of tiles, cut at the picture's edge.
+    pub(crate) fn pixels(&self, tiles: &Range<usize>) -> Range<usize> {
+        tiles.start * TILE..(tiles.end * TILE).min(self.source.width())
+    }
+
+    /// Pixel rows of a row of tiles that lie in the picture.
+    pub(crate) fn row_count(&self, tile_row: usize) -> usize {
+        (self.source.height() - tile_row * TILE).min(TILE)
+    }
+
+    /// Where pixel column `x` stands in a memory row, in pixels; the column left of the first tile is at 0.
+    pub(crate) fn place(&self, x: usize) -> usize {
+        x + 1 - self.first_tile * TILE
+    }
+
+    /// The eight rows that a row of tiles reads; rows outside the picture are zero.
+    pub(crate) fn window(&self, map: Map, tile_row: usize) -> [ReadLease<'_>; WINDOW] {
+        let first = (tile_row * TILE).wrapping_sub(1);
+        std::array::from_fn(|row| self.row(map, first.wrapping_add(row)))
+    }
+
+    /// The rows of a row of tiles; those outside the picture are zero.
+    pub(crate) fn rows(&self, map: Map, tile_row: usize) -> [ReadLease<'_>; TILE] {
+        std::array::from_fn(|row| self.row(map, tile_row * TILE + row))
+    }
+
+    fn row(&self, map: Map, y: usize) -> ReadLease<'_> {
+        let slot = self.schedule.slots[map]
+            .get(y)
+            .map_or(0, |&slot| slot as usize);
+        self.maps[self.schedule.class(map)].read(slot..slot + 1)
+    }
+
+    /// A segment of row `y`, to write.
+    pub(crate) fn write(&self, map: Map, y: usize, segment: usize) -> WriteLease<'_> {
+        let slot = self.schedule.slots[map][y] as usize;
+        let first = self.first_tile / self.extent.segment_tiles;
+        self.maps[self.schedule.class(map)].write(slot, segment - first)
+    }
+
+    /// Where pixel column `x` stands in a segment, in pixels.
+    pub(crate) fn place_in_segment(&self, x: usize, segment: usize) -> usize {
+        x - segment * self.extent.segment_tiles * TILE
+    }
+
+    /// A segment of the `row`-th output row of a row of tiles, to write.
+    pub(crate) fn write_output(
+        &self,
+        tile_row: usize,
+        row: usize,
+        segment: usize,
+    ) -> WriteLease<'_> {
+        let place = tile_row % self.output.places * self.output.place_rows + row;
+        self.output.rows.write(place, segment)
+    }
+}

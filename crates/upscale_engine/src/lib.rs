@@ -1,0 +1,33 @@
+//! Pixels -> more pixels: model files, networks, and the fastest CPU inference for them we know how to write.
+//!
+//! An [`Engine`] holds the networks that ship; [`Engine::upscale`] streams the finished rows of one picture.
+//! Within one instruction set its output is bit-identical for any thread count and any banding.
+//! Codecs, colour and files of pictures belong to the image room; this one never does I/O.
+
+pub mod bench;
+mod bicubic;
+mod engine;
+mod error;
+mod finish;
+mod job;
+mod model_file;
+mod network;
+mod picture;
+mod plan;
+mod reference;
+mod run;
+mod schedule;
+mod shapes;
+mod shuffle;
+mod sigmoid;
+mod simd;
+mod task;
+mod tiles;
+mod upscale;
+mod winograd;
+
+pub use engine::{Engine, EngineOptions, Precision};
+pub use error::{ModelError, UpscaleError};
+pub use network::Network;
+pub use shapes::Shape;
+pub use simd::KernelSet;

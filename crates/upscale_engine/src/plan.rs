@@ -1,0 +1,261 @@
+//! A network made ready for one kernel set, once: channels padded to whole vectors, weights laid out in the order
+//! in which the kernels read them.
+
+use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
+use crate::simd::gemm::{CHANNEL_UNIT, Weights};
+use crate::simd::{Buffer, Kernels};
+
+/// A network, ready to run at any size.
+pub(crate) struct Plan {
+    pub(crate) kernels: Kernels,
+    pub(crate) scale: usize,
+    pub(crate) base: Base,
+    /// Padded channels of every map.
+    pub(crate) maps: Vec<usize>,
+    pub(crate) layers: Vec<PlanLayer>,
+}
+
+/// How a layer is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// 3x3 over the source picture, directly: 27 numbers a pixel.
+    Picture,
+    /// 1x1, directly.
+    Point,
+    /// 3x3 over maps.
+    Winograd,
+}
+
+/// A layer, ready to run.
+pub(crate) struct PlanLayer {
+    pub(crate) method: Method,
+    pub(crate) inputs: Vec<Map>,
+    pub(crate) output: Map,
+    /// Numbers per pixel that a product reads: padded channels of all inputs, or 27.
+    pub(crate) depth: usize,
+    /// Padded output channels.
+    pub(crate) channels: usize,
+    pub(crate) activation: Activation,
+    pub(crate) combine: Vec<Combine>,
+    /// Padded with zeros.
+    pub(crate) bias: Vec<f32>,
+    panels: Vec<usize>,
+    weights: Buffer,
+}
+
+impl Plan {
+    pub(crate) fn new(network: &Network, kernels: Kernels) -> Self {
+        let maps: Vec<usize> = network.maps.iter().map(|&map| padded(map)).collect();
+        let last = network.layers.len() - 1;
+        let layers = network.layers.iter().enumerate().map(|(index, layer)| {
+            let shuffle = (index == last).then_some(network.scale);
+            plan_layer(network, &maps, layer, shuffle, kernels)
+        });
+        Self {
+            kernels,
+            scale: network.scale,
+            base: network.base,
+            layers: layers.collect(),
+            maps,
+        }
+    }
+}
+
+impl PlanLayer {
+    /// Numbers of one matrix.
+    pub(crate) fn matrix(&self) -> usize {
+        self.depth * self.channels
+    }
+
+    /// The nine taps of a Winograd layer, each as a matrix.
+    pub(crate) fn taps(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// A matrix that stands elsewhere, in this layer's layout.
+    pub(crate) fn weights<'a>(&'a self, numbers: &'a [f32]) -> Weights<'a> {
+        Weights {
+            numbers,
+            panels: &self.panels,
+            depth: self.depth,
+        }
+    }
+
+    /// The matrix of a 1x1 input with `depth` channels that begins at channel `first`, or of a picture layer.
+    pub(crate) fn part(&self, first: usize, depth: usize) -> Weights<'_> {
+        let start = first * self.channels;
+        Weights {
+            numbers: &self.weights[start..start + depth * self.channels],
+            panels: &self.panels,
+            depth,
+        }
+    }
+
+    /// Whether an output row needs input rows above and below.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.method != Method::Point
+    }
+}
+
+fn padded(channels: usize) -> usize {
+    channels.next_multiple_of(CHANNEL_UNIT)
+}
+
+fn plan_layer(
+    network: &Network,
+    maps: &[usize],
+    layer: &Layer,
+    shuffle: Option<usize>,
+    kernels: Kernels,
+) -> PlanLayer {
+    let out = layer.bias.len();
+    let channels = padded(out);
+    let method = match layer {
+        Layer { inputs, .. } if inputs[..] == [PICTURE] => Method::Picture,
+        Layer { side: 1, .. } => Method::Point,
+        _ => Method::Winograd,
+    };
+    let source = Source {
+        layer,
+        read: network.read_channels(layer),
+        order: (0..out).map(|channel| shuffled(channel, shuffle)).collect(),
+        inputs: layer
+            .inputs
+            .iter()
+            .map(|&map| (network.maps[map], maps[map]))
+            .collect(),
+    };
+    let panels = kernels.panels(channels);
+    let (depth, weights) = match method {
+        Method::Picture => (27, source.picture(&panels)),
+        Method::Point => (source.depth(), source.point(&panels)),
+        Method::Winograd => (source.depth(), source.winograd(&panels)),
+    };
+    let mut bias = vec![0.0; channels];
+    for (value, &channel) in bias.iter_mut().zip(&source.order) {
+        *value = layer.bias[channel];
+    }
+    PlanLayer {
+        method,
+        inputs: layer.inputs.clone(),
+        output: layer.output,
+        depth,
+        channels,
+        activation: padded_slopes(&layer.activation, channels),
+        combine: layer.combine.clone(),
+        bias,
+        panels,
+        weights,
+    }
+}
+
+fn padded_slopes(activation: &Activation, channels: usize) -> Activation {
+    match activation {
+        Activation::Prelu(slopes) => {
+            let mut slopes = slopes.clone();
+            slopes.resize(channels, 0.0);
+            Activation::Prelu(slopes)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The last layer's channels are reordered from `[colour][dy][dx]` to `[dy][dx][colour]`, so that a row of the
+/// output picture takes whole runs of them.
+fn shuffled(channel: usize, shuffle: Option<usize>) -> usize {
+    match shuffle {
+        None => channel,
+        Some(scale) => (channel % 3) * scale * scale + channel / 3,
+    }
+}
+
+/// A layer's weights on their way into a plan.
+struct Source<'a> {
+    layer: &'a Layer,
+    read: usize,
+    /// Which of the layer's output channels becomes the n-th.
+    order: Vec<usize>,
+    /// Channels of every input, and padded.
+    inputs: Vec<(usize, usize)>,
+}
+
+impl Source<'_> {
+    /// The taps from input channel `i` to the `n`-th output channel.
+    fn taps(&self, n: usize, i: usize) -> &[f32] {
+        let area = self.layer.side * self.layer.side;
+        let start = (self.order[n] * self.read + i) * area;
+        &self.layer.weights[start..start + area]
+    }
+
+    fn depth(&self) -> usize {
+        self.inputs.iter().map(|&(_, padded)| padded).sum()
+    }
+
+    /// Padded place of every input channel.
+    fn each_channel(&self) -> Vec<usize> {
+        let mut places = Vec::new();
+        let mut first = 0;
+        for &(channels, padded) in &self.inputs {
+            places.extend(first..first + channels);
+            first += padded;
+        }
+        places
+    }
+
+    /// Depth 27: `[row][column][colour]`.
+    fn picture(&self, panels: &[usize]) -> Buffer {
+        let channels: usize = panels.iter().sum();
+        let mut packed = Buffer::zeroed(27 * channels);
+        for n in 0..self.order.len() {
+            for (i, k) in (0..3).flat_map(|i| (0..9).map(move |k| (i, k))) {
+                packed[place(panels, 27, k * 3 + i, n)] = self.taps(n, i)[k];
+            }
+        }
+        packed
+    }
+
+    /// Every input has a matrix of its own, one after another.
+    fn point(&self, panels: &[usize]) -> Buffer {
+        let channels: usize = panels.iter().sum();
+        let mut packed = Buffer::zeroed(self.depth() * channels);
+        let mut read = 0;
+        let mut first = 0;
+        for &(count, padded) in &self.inputs {
+            for (i, n) in (0..count).flat_map(|i| (0..self.order.len()).map(move |n| (i, n))) {
+                let at = first * channels + place(panels, padded, i, n);
+                packed[at] = self.taps(n, read + i)[0];
+            }
+            read += count;
+            first += padded;
+        }
+        packed
+    }
+
+    /// Every tap has a matrix of its own, one after another.
+    fn winograd(&self, panels: &[usize]) -> Buffer {
+        let channels: usize = panels.iter().sum();
+        let depth = self.depth();
+        let mut packed = Buffer::zeroed(9 * depth * channels);
+        for (i, &k) in self.each_channel().iter().enumerate() {
+            for n in 0..self.order.len() {
+                let at = place(panels, depth, k, n);
+                for (tap, &value) in self.taps(n, i).iter().enumerate() {
+                    packed[tap * depth * channels + at] = value;
+                }
+            }
+        }
+        packed
+    }
+}
+
+/// Index of weight `(k, n)` in a matrix laid out panel after panel, each `[depth][panel]`.
+fn place(panels: &[usize], depth: usize, k: usize, n: usize) -> usize {
+    let mut first = 0;
+    for &panel in panels {
+        if n < first + panel {
+            return first * depth + k * panel + n - first;
+        }
+        first += panel;
+    }
+    unreachable!("channel {n} of {first}")
+}

@@ -1,0 +1,257 @@
+//! Threads over a schedule: each takes the next segment, waits until its input is there, computes it. The calling
+//! thread works like the others and, between segments, hands finished rows to the sink.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use upscale_core::Rows;
+
+use crate::error::UpscaleError;
+use crate::job::{Job, Output};
+use crate::schedule::{Task, Work};
+use crate::simd::FlushDenormals;
+use crate::task::{Scratch, Ticket};
+use crate::winograd::TILE;
+
+/// Turns of a waiting loop before the thread offers its core to others: other threads are rarely late by more
+/// than a few microseconds, unless the machine is busy with something else.
+const SPINS: u32 = 2_000;
+
+/// Whoever takes finished rows.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(Rows<'_>) -> ControlFlow<()>;
+
+/// Asked by every thread before every segment.
+pub(crate) type Cancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Where a job stands.
+struct Progress {
+    next: AtomicUsize,
+    /// Finished segments of every task.
+    finished: Vec<AtomicU32>,
+    /// Rows of tiles that the sink has taken.
+    delivered: AtomicUsize,
+    stop: AtomicBool,
+}
+
+/// The calling thread's other duty.
+struct Delivery<'a, 'b> {
+    sink: Sink<'a>,
+    output: &'b Output,
+    next: usize,
+}
+
+/// Runs a job. Without `sink` its rows stay where they are in the output.
+pub(crate) fn run(
+    job: &Job<'_>,
+    output: &Output,
+    threads: usize,
+    sink: Option<Sink<'_>>,
+    cancelled: Cancelled<'_>,
+) -> Result<(), UpscaleError> {
+    let progress = Progress {
+        next: AtomicUsize::new(0),
+        finished: job
+            .schedule
+            .tasks
+            .iter()
+            .map(|_| AtomicU32::new(0))
+            .collect(),
+        delivered: AtomicUsize::new(if sink.is_some() { 0 } else { usize::MAX / 2 }),
+        stop: AtomicBool::new(false),
+    };
+    let delivery = sink.map(|sink| Delivery {
+        sink,
+        output,
+        next: 0,
+    });
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            let work = || Worker::new(job, output, &progress, None, cancelled).work();
+            // A caged process may be refused threads: then those that there are do the work.
+            let _started = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        Worker::new(job, output, &progress, delivery, cancelled).work();
+    });
+    if progress.stop.load(Ordering::Relaxed) {
+        return Err(UpscaleError::Cancelled);
+    }
+    Ok(())
+}
+
+struct Worker<'a, 'b> {
+    job: &'b Job<'b>,
+    progress: &'b Progress,
+    places: usize,
+    delivery: Option<Delivery<'a, 'b>>,
+    cancelled: Cancelled<'b>,
+    /// Tasks that are finished, all before it included.
+    finished: usize,
+}
+
+/// Stops the others when a thread panics: they would wait for its segment for ever.
+struct StopOnPanic<'a>(&'a Progress);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<'a, 'b> Worker<'a, 'b> {
+    fn new(
+        job: &'b Job<'b>,
+        output: &'b Output,
+        progress: &'b Progress,
+        delivery: Option<Delivery<'a, 'b>>,
+        cancelled: Cancelled<'b>,
+    ) -> Self {
+        Self {
+            job,
+            progress,
+            places: output.places,
+            delivery,
+            cancelled,
+            finished: 0,
+        }
+    }
+
+    /// Works until nothing is left or somebody said stop.
+    fn work(mut self) {
+        let _stop = StopOnPanic(self.progress);
+        let _flush = FlushDenormals::new();
+        let mut scratch = Scratch::new(self.job);
+        let tasks = &self.job.schedule.tasks;
+        let (mut task, mut first) = (0, 0);
+        loop {
+            let ticket = self.progress.next.fetch_add(1, Ordering::Relaxed);
+            while task < tasks.len() && ticket >= first + tasks[task].segments.len() {
+                first += tasks[task].segments.len();
+                task += 1;
+            }
+            if task == tasks.len() || !self.ready(task) {
+                break;
+            }
+            let Task {
+                layer,
+                work,
+                weights_slot,
+                ref segments,
+                ..
+            } = tasks[task];
+            let segment = segments.start + ticket - first;
+            let ticket = Ticket {
+                layer,
+                work,
+                weights_slot,
+                segment,
+            };
+            self.job.plan.kernels.run(self.job, &mut scratch, &ticket);
+            self.progress.finished[task].fetch_add(1, Ordering::Release);
+            self.deliver();
+        }
+        let last = self.job.schedule.last_tasks.len();
+        self.wait(|worker| {
+            worker
+                .delivery
+                .as_ref()
+                .is_none_or(|delivery| delivery.next == last)
+        });
+    }
+
+    /// Waits for what a task needs; false when the job is to stop.
+    fn ready(&mut self, task: usize) -> bool {
+        let Task {
+            needs, layer, work, ..
+        } = self.job.schedule.tasks[task];
+        let last_row = match work {
+            Work::Rows { tile_row } if layer + 1 == self.job.plan.layers.len() => tile_row,
+            _ => 0,
+        };
+        let places = self.places;
+        self.wait(|worker| {
+            let delivered = worker.progress.delivered.load(Ordering::Acquire);
+            delivered + places > last_row && worker.has_finished(needs)
+        })
+    }
+
+    /// Whether the first `needs` tasks are finished.
+    fn has_finished(&mut self, needs: usize) -> bool {
+        let tasks = &self.job.schedule.tasks;
+        while self.finished < needs {
+            let done = self.progress.finished[self.finished].load(Ordering::Acquire);
+            if (done as usize) < tasks[self.finished].segments.len() {
+                return false;
+            }
+            self.finished += 1;
+        }
+        true
+    }
+
+    /// Turns until `there` holds; false when the job is to stop.
+    fn wait(&mut self, there: impl Fn(&mut Self) -> bool) -> bool {
+        let mut turns = 0;
+        loop {
+            if self.should_stop() {
+                return false;
+            }
+            if there(self) {
+                return true;
+            }
+            self.deliver();
+            turns += 1;
+            if turns < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn should_stop(&self) -> bool {
+        if (self.cancelled)() {
+            self.progress.stop.store(true, Ordering::Relaxed);
+        }
+        self.progress.stop.load(Ordering::Relaxed)
+    }
+
+    /// Hands on the rows that are finished, if that is this thread's duty.
+    fn deliver(&mut self) {
+        let Some(mut delivery) = self.delivery.take() else {
+            return;
+        };
+        let tasks = &self.job.schedule.last_tasks;
+        while delivery.next < tasks.len() && self.has_finished_task(tasks[delivery.next]) {
+            if delivery.hand_on(self.job).is_break() {
+                self.progress.stop.store(true, Ordering::Relaxed);
+                break;
+            }
+            self.progress
+                .delivered
+                .store(delivery.next, Ordering::Release);
+        }
+        self.delivery = Some(delivery);
+    }
+
+    fn has_finished_task(&self, task: usize) -> bool {
+        let done = self.progress.finished[task].load(Ordering::Acquire);
+        done as usize == self.job.schedule.tasks[task].segments.len()
+    }
+}
+
+impl Delivery<'_, '_> {
+    fn hand_on(&mut self, job: &Job<'_>) -> ControlFlow<()> {
+        let scale = job.plan.scale;
+        let row_count = job.row_count(self.next) * scale;
+        let samples = self.output.read(self.next, row_count);
+        let rows = Rows {
+            first_row: self.next * TILE * scale,
+            row_count,
+            row_samples: job.source.width() * scale * job.source.channels(),
+            samples: &samples,
+        };
+        self.next += 1;
+        (self.sink)(rows)
+    }
+}

@@ -1,0 +1,380 @@
+//! Who computes what when, and where it is kept: settled before a picture is begun, the same for any thread count.
+//!
+//! The layers are run depth first over bands of rows. A band enters at the picture; every layer follows as far
+//! as its inputs allow (a 3x3 layer stays one row of tiles behind), so between two bands a layer keeps only the
+//! rows that its readers have not done with: 7 for a 3x3 layer. Tiles lie on one grid over the whole picture,
+//! whatever the band: that is why bands, strips and threads cannot change a bit of the output.
+//!
+//! A *row task* is one row of tiles of one layer, cut into *segments* of neighbouring tiles that threads take in
+//! order. It may begin when the first `needs` tasks are finished: those that made its input, and those that
+//! still read the memory it writes to.
+//!
+//! A *weights task* transforms a layer's weights, half a step ahead of the rows that use them, into one of two
+//! slots. Transformed once and kept they would be seven times as large: 36 MB for 34 layers of 64 channels, read
+//! from main memory in every band. Made anew they cost 1 % and stay in the caches.
+
+use std::ops::Range;
+
+use crate::network::{Map, PICTURE};
+use crate::plan::{Method, Plan};
+use crate::winograd::{TILE, WINDOW};
+
+/// The part of a picture that one schedule covers, in tiles.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    /// Source rows.
+    pub(crate) height: usize,
+    /// Tile columns of the whole picture.
+    pub(crate) tile_columns: usize,
+    /// Tile columns whose output is wanted, from the beginning of a segment on.
+    pub(crate) strip: Range<usize>,
+    /// Tiles of a segment, and rows of tiles that enter at a time.
+    pub(crate) segment_tiles: usize,
+    pub(crate) band: usize,
+    /// Tasks for which freed memory rests before it is used again, so that nobody waits for it.
+    pub(crate) rest: usize,
+}
+
+impl Extent {
+    pub(crate) fn tile_rows(&self) -> usize {
+        self.height.div_ceil(TILE)
+    }
+}
+
+/// What a task makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A layer's transformed weights; a segment is one row of positions.
+    Weights,
+    /// One row of tiles of a layer.
+    Rows {
+        /// Counted over the picture.
+        tile_row: usize,
+    },
+}
+
+/// A piece of work that several threads share, segment by segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) layer: usize,
+    pub(crate) work: Work,
+    /// Where the layer's transformed weights stand.
+    pub(crate) weights_slot: usize,
+    /// How many tasks, counted from the first, must be finished before.
+    pub(crate) needs: usize,
+    /// Segments of the picture's grid that the layer touches, or of the weights.
+    pub(crate) segments: Range<usize>,
+}
+
+/// Slots for transformed weights: one in use, one in the making.
+pub(crate) const WEIGHTS_SLOTS: usize = 2;
+
+/// The order of work and the place of every row.
+pub(crate) struct Schedule {
+    pub(crate) tasks: Vec<Task>,
+    /// For every map and pixel row: the slot that keeps it. Slot 0 is the row of zeros outside the picture.
+    pub(crate) slots: Vec<Vec<u32>>,
+    /// Slots used of every class of maps, see [`Schedule::class`].
+    pub(crate) slot_counts: Vec<usize>,
+    /// Distinct padded channel counts.
+    pub(crate) classes: Vec<usize>,
+    /// Class of every map.
+    class_of: Vec<usize>,
+    /// Tile columns that each layer computes: the strip and what later layers see beside it.
+    pub(crate) columns: Vec<Range<usize>>,
+    /// Index of the last layer's task for every row of tiles.
+    pub(crate) last_tasks: Vec<usize>,
+}
+
+impl Schedule {
+    pub(crate) fn new(plan: &Plan, extent: &Extent) -> Self {
+        let steps = steps(plan, extent);
+        let mut builder = Builder::new(plan, extent);
+        builder.push_weights(steps.first());
+        for (index, step) in steps.iter().enumerate() {
+            for tile_row in step.rows.clone() {
+                if tile_row == step.rows.start + step.rows.len() / 2 {
+                    builder.push_weights(steps.get(index + 1));
+                }
+                builder.push(step.layer, tile_row);
+            }
+            builder.free_weights(step.layer);
+        }
+        builder.schedule
+    }
+
+    /// Which class of equally wide maps a map belongs to.
+    pub(crate) fn class(&self, map: Map) -> usize {
+        self.class_of[map]
+    }
+
+    /// All tile columns that any layer computes, from the beginning of a segment on.
+    pub(crate) fn all_columns(&self, extent: &Extent) -> Range<usize> {
+        let start = self.columns.iter().map(|c| c.start).min().unwrap_or(0);
+        let end = self.columns.iter().map(|c| c.end).max().unwrap_or(0);
+        start / extent.segment_tiles * extent.segment_tiles..end
+    }
+}
+
+/// Tiles beside the wanted ones that every map must hold: each wide reader adds one on both sides.
+pub(crate) fn tiles_beside(plan: &Plan) -> Vec<usize> {
+    let mut beside = vec![0; plan.maps.len()];
+    for layer in plan.layers.iter().rev() {
+        let own = beside[layer.output];
+        for &map in &layer.inputs {
+            beside[map] = beside[map].max(own + usize::from(layer.is_wide()));
+        }
+        for combine in &layer.combine {
+            beside[combine.map()] = beside[combine.map()].max(own);
+        }
+    }
+    beside
+}
+
+/// Tile columns of every layer.
+fn layer_columns(plan: &Plan, extent: &Extent) -> Vec<Range<usize>> {
+    let beside = tiles_beside(plan);
+    let columns = plan.layers.iter().map(|layer| {
+        let halo = beside[layer.output];
+        let start = extent.strip.start.saturating_sub(halo);
+        start..(extent.strip.end + halo).min(extent.tile_columns)
+    });
+    columns.collect()
+}
+
+/// Rows of tiles that a layer does before the next layer has its turn.
+struct Step {
+    layer: usize,
+    rows: Range<usize>,
+}
+
+/// Depth first: whenever a band has entered, every layer goes as far as its inputs allow.
+fn steps(plan: &Plan, extent: &Extent) -> Vec<Step> {
+    let rows = extent.tile_rows();
+    let mut steps = Vec::new();
+    let mut done = vec![0; plan.maps.len()];
+    let mut entered = 0;
+    while done[plan.maps.len() - 1] < rows {
+        entered = (entered + extent.band).min(rows);
+        done[PICTURE] = entered;
+        for (layer, planned) in plan.layers.iter().enumerate() {
+            let wide = planned.method == Method::Winograd;
+            let inputs = planned.inputs.iter().map(|&map| match done[map] {
+                made if wide && made < rows => made.saturating_sub(1),
+                made => made,
+            });
+            let joined = planned.combine.iter().map(|combine| done[combine.map()]);
+            let reach = inputs.chain(joined).min().unwrap_or(0);
+            let begun = done[planned.output];
+            if reach > begun {
+                steps.push(Step {
+                    layer,
+                    rows: begun..reach,
+                });
+                done[planned.output] = reach;
+            }
+        }
+    }
+    steps
+}
+
+/// Memory rows of one class: free ones, and those that rest.
+#[derive(Default)]
+struct Pool {
+    /// Slot and the number of tasks that must be finished before it is written.
+    free: Vec<(u32, usize)>,
+    resting: std::collections::VecDeque<(u32, usize)>,
+}
+
+struct Builder<'a> {
+    plan: &'a Plan,
+    extent: &'a Extent,
+    schedule: Schedule,
+    /// Rows of tiles that each layer has done.
+    done: Vec<usize>,
+    /// Layer that makes each map, and its task for every row of tiles.
+    made_by: Vec<Option<usize>>,
+    tasks_of: Vec<Vec<usize>>,
+    readers: Vec<Vec<usize>>,
+    /// Pixel rows of each map whose memory was given back.
+    given_back: Vec<usize>,
+    pools: Vec<Pool>,
+    /// The slot of the weights made last.
+    weights_slot: usize,
+    /// Tasks that must be finished before a slot is written again.
+    weights_free: [usize; WEIGHTS_SLOTS],
+    /// Slot of each layer's weights, and how many tasks have to be finished to have them.
+    weights_of: Vec<(usize, usize)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(plan: &'a Plan, extent: &'a Extent) -> Self {
+        let mut classes = plan.maps.clone();
+        classes.sort_unstable();
+        classes.dedup();
+        let class_of = plan
+            .maps
+            .iter()
+            .map(|map| classes.partition_point(|c| c < map));
+        let mut made_by = vec![None; plan.maps.len()];
+        let mut readers = vec![Vec::new(); plan.maps.len()];
+        for (index, layer) in plan.layers.iter().enumerate() {
+            made_by[layer.output] = Some(index);
+            let joined = layer.combine.iter().map(|combine| combine.map());
+            for map in layer.inputs.iter().copied().chain(joined) {
+                readers[map].push(index);
+            }
+        }
+        let schedule = Schedule {
+            tasks: Vec::new(),
+            slots: vec![vec![0; extent.height]; plan.maps.len()],
+            slot_counts: vec![1; classes.len()],
+            class_of: class_of.collect(),
+            columns: layer_columns(plan, extent),
+            last_tasks: Vec::new(),
+            classes: classes.clone(),
+        };
+        Self {
+            plan,
+            extent,
+            schedule,
+            done: vec![0; plan.layers.len()],
+            made_by,
+            tasks_of: vec![Vec::new(); plan.layers.len()],
+            readers,
+            given_back: vec![0; plan.maps.len()],
+            pools: classes.iter().map(|_| Pool::default()).collect(),
+            weights_slot: 0,
+            weights_free: [0; WEIGHTS_SLOTS],
+            weights_of: vec![(0, 0); plan.layers.len()],
+        }
+    }
+
+    /// Schedules the weights of a step, if it needs any, into the slot that was not used last.
+    fn push_weights(&mut self, step: Option<&Step>) {
+        let Some(step) = step else { return };
+        if self.plan.layers[step.layer].method != Method::Winograd {
+            return;
+        }
+        self.weights_slot = (self.weights_slot + 1) % WEIGHTS_SLOTS;
+        self.schedule.tasks.push(Task {
+            layer: step.layer,
+            work: Work::Weights,
+            weights_slot: self.weights_slot,
+            needs: self.weights_free[self.weights_slot],
+            segments: 0..WINDOW,
+        });
+        self.weights_of[step.layer] = (self.weights_slot, self.schedule.tasks.len());
+    }
+
+    /// All tasks so far have to be finished before a layer's weights are replaced.
+    fn free_weights(&mut self, layer: usize) {
+        let (slot, _) = self.weights_of[layer];
+        if self.plan.layers[layer].method == Method::Winograd {
+            self.weights_free[slot] = self.schedule.tasks.len();
+        }
+    }
+
+    fn push(&mut self, layer: usize, tile_row: usize) {
+        let task = self.schedule.tasks.len();
+        let (weights_slot, weights_made) = self.weights_of[layer];
+        let mut needs = self.input_needs(layer, tile_row).max(weights_made);
+        if layer + 1 < self.plan.layers.len() {
+            needs = needs.max(self.take_memory(layer, tile_row, task));
+        } else {
+            self.schedule.last_tasks.push(task);
+        }
+        let columns = &self.schedule.columns[layer];
+        let tiles = self.extent.segment_tiles;
+        let segments = columns.start / tiles..columns.end.div_ceil(tiles);
+        self.schedule.tasks.push(Task {
+            layer,
+            work: Work::Rows { tile_row },
+            weights_slot,
+            needs,
+            segments,
+        });
+        self.tasks_of[layer].push(task);
+        self.done[layer] = tile_row + 1;
+        self.give_back(layer, task + 1);
+    }
+
+    /// The last of the tasks that make the input.
+    fn input_needs(&self, layer: usize, tile_row: usize) -> usize {
+        let plan = &self.plan.layers[layer];
+        let below = if plan.is_wide() {
+            tile_row + 1
+        } else {
+            tile_row
+        };
+        let last = self.extent.tile_rows() - 1;
+        let inputs = plan.inputs.iter().map(|&map| (map, below.min(last)));
+        let joined = plan.combine.iter().map(|combine| (combine.map(), tile_row));
+        let made = inputs.chain(joined).filter_map(|(map, row)| {
+            let maker = self.made_by[map]?;
+            Some(self.tasks_of[maker][row] + 1)
+        });
+        made.max().unwrap_or(0)
+    }
+
+    /// Finds memory for the rows that a task writes, and what must be finished before it may.
+    fn take_memory(&mut self, layer: usize, tile_row: usize, task: usize) -> usize {
+        let map = self.plan.layers[layer].output;
+        let class = self.schedule.class_of[map];
+        let pool = &mut self.pools[class];
+        while let Some(&slot) = pool
+            .resting
+            .front()
+            .filter(|slot| slot.1 + self.extent.rest <= task)
+        {
+            pool.resting.pop_front();
+            pool.free.push(slot);
+        }
+        let mut needs = 0;
+        let end = (tile_row * TILE + TILE).min(self.extent.height);
+        for row in tile_row * TILE..end {
+            let (slot, after) = pool.free.pop().unwrap_or_else(|| {
+                let count = &mut self.schedule.slot_counts[class];
+                *count += 1;
+                (*count as u32 - 1, 0)
+            });
+            self.schedule.slots[map][row] = slot;
+            needs = needs.max(after);
+        }
+        needs
+    }
+
+    /// Gives back the rows that no reader of the layer's inputs needs any more once `finished` tasks are.
+    fn give_back(&mut self, layer: usize, finished: usize) {
+        let plan = &self.plan.layers[layer];
+        let joined = plan.combine.iter().map(|combine| combine.map());
+        for map in plan.inputs.iter().copied().chain(joined) {
+            if map == PICTURE {
+                continue;
+            }
+            let needed = self.readers[map]
+                .iter()
+                .map(|&reader| self.first_needed(reader, map));
+            let needed = needed.min().unwrap_or(self.extent.height);
+            let class = self.schedule.class_of[map];
+            for row in self.given_back[map]..needed {
+                let slot = self.schedule.slots[map][row];
+                self.pools[class].resting.push_back((slot, finished));
+            }
+            self.given_back[map] = self.given_back[map].max(needed);
+        }
+    }
+
+    /// The first pixel row of `map` that `reader` still has to read.
+    fn first_needed(&self, reader: usize, map: Map) -> usize {
+        let plan = &self.plan.layers[reader];
+        let done = self.done[reader];
+        if done == self.extent.tile_rows() {
+            self.extent.height
+        } else if plan.is_wide() && plan.inputs.contains(&map) {
+            (done * TILE).saturating_sub(1)
+        } else {
+            done * TILE
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The end of every network: the last layer's channels become pixels, the base is added, the sum clamped.
+
+use std::ops::Range;
+
+use crate::bicubic::{Phase, phases, replicated};
+use crate::job::Job;
+use crate::network::Base;
+use crate::picture::colours;
+use crate::task::Span;
+use crate::winograd::TILE;
+
+/// Pixels beside a segment that the bicubic base reads.
+const MARGIN: usize = 2;
+
+/// Rows of the base in the making.
+#[derive(Default)]
+pub(crate) struct BaseRows {
+    /// Source rows weighted for one output row, with a margin on both sides, RGB.
+    blended: Vec<f32>,
+    /// An output row of the base, RGB.
+    base: Vec<f32>,
+}
+
+/// Writes the output rows of source row `row` of a row of tiles: `values` holds `stride` numbers per source
+/// pixel, `[dy][dx][colour]` first.
+#[inline(always)]
+pub(crate) fn write_rows(
+    job: &Job<'_>,
+    span: &Span,
+    row: usize,
+    pixels: &Range<usize>,
+    (values, stride): (&[f32], usize),
+    rows: &mut BaseRows,
+) {
+    let scale = job.plan.scale;
+    let y = span.tile_row * TILE + row;
+    let phases = phases(scale);
+    let first = job.place_in_segment(pixels.start, span.segment) * scale * job.source.channels();
+    for dy in 0..scale {
+        match job.plan.base {
+            Base::Nearest => nearest(job, y, pixels, rows),
+            Base::Bicubic => bicubic(job, y, pixels, (&phases, dy), rows),
+        }
+        let run = 3 * scale;
+        let corrections = values.chunks(stride).map(|v| &v[dy * run..(dy + 1) * run]);
+        for (base, correction) in rows.base.chunks_exact_mut(run).zip(corrections) {
+            for (sum, value) in base.iter_mut().zip(correction) {
+                *sum = (*sum + value).clamp(0.0, 1.0);
+            }
+        }
+        let mut output = job.write_output(span.tile_row, row * scale + dy, span.segment);
+        match job.source.channels() {
+            3 => output[first..first + rows.base.len()].copy_from_slice(&rows.base),
+            _ => mean(&rows.base, &mut output[first..]),
+        }
+    }
+}
+
+/// Gray output is the mean of the three colours.
+fn mean(colours: &[f32], to: &mut [f32]) {
+    for (gray, rgb) in to.iter_mut().zip(colours.chunks_exact(3)) {
+        *gray = (rgb[0] + rgb[1] + rgb[2]) / 3.0;
+    }
+}
+
+#[inline(always)]
+fn nearest(job: &Job<'_>, y: usize, pixels: &Range<usize>, rows: &mut BaseRows) {
+    let source = job.source.row(y);
+    rows.base.clear();
+    for x in pixels.clone() {
+        let pixel = colours(job.source, source, x);
+        for _ in 0..job.plan.scale {
+            rows.base.extend_from_slice(&pixel);
+        }
+    }
+}
+
+#[inline(always)]
+fn bicubic(
+    job: &Job<'_>,
+    y: usize,
+    pixels: &Range<usize>,
+    (phases, dy): (&[Phase], usize),
+    rows: &mut BaseRows,
+) {
+    blend(job, y, pixels, &phases[dy], &mut rows.blended);
+    let count = pixels.len();
+    rows.base.resize(count * phases.len() * 3, 0.0);
+    for (dx, phase) in phases.iter().enumerate() {
+        let taps = phase.taps.map(|tap| tap as f32);
+        let first = (MARGIN as isize + phase.first) as usize * 3;
+        let from = rows.blended[first..].windows(12).step_by(3);
+        let to = rows.base.chunks_exact_mut(3 * phases.len());
+        for (window, to) in from.zip(to) {
+            for colour in 0..3 {
+                let sum = taps[0] * window[colour] + taps[1] * window[colour + 3];
+                let sum = sum + taps[2] * window[colour + 6] + taps[3] * window[colour + 9];
+                to[dx * 3 + colour] = sum;
+            }
+        }
+    }
+}
+
+/// Four source rows, weighted; columns beyond the edges repeat the edge.
+#[inline(always)]
+fn blend(job: &Job<'_>, y: usize, pixels: &Range<usize>, phase: &Phase, to: &mut Vec<f32>) {
+    let (width, height) = (job.source.width(), job.source.height());
+    let taps = phase.taps.map(|tap| tap as f32);
+    let rows: [&[f32]; 4] = std::array::from_fn(|tap| {
+        let row = y as isize + phase.first + tap as isize;
+        job.source.row(replicated(row, height))
+    });
+    to.clear();
+    for column in 0..pixels.len() + 2 * MARGIN {
+        let x = replicated((pixels.start + column) as isize - MARGIN as isize, width);
+        let [a, b, c, d] = rows.map(|row| colours(job.source, row, x));
+        for i in 0..3 {
+            to.push(taps[0] * a[i] + taps[1] * b[i] + taps[2] * c[i] + taps[3] * d[i]);
+        }
+    }
+}

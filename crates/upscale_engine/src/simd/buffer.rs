@@ -1,0 +1,63 @@
+//! Memory for numbers: zeroed, aligned to a cache line, on huge pages where the system gives them.
+
+use std::ops::{Deref, DerefMut};
+
+/// A cache line, and the widest vector, in bytes.
+const LINE: usize = 64;
+/// x86-64's and ARM's usual huge page.
+const HUGE_PAGE: usize = 2 << 20;
+/// Buffers from this size on begin with a huge page and are filled up to whole ones.
+const HUGE_FROM: usize = 256 << 10;
+
+/// A fixed count of numbers, 0 at first.
+pub(crate) struct Buffer {
+    all: Vec<f32>,
+    first: usize,
+    count: usize,
+}
+
+impl Buffer {
+    pub(crate) fn zeroed(count: usize) -> Self {
+        let (size, align) = match count * size_of::<f32>() {
+            bytes if bytes < HUGE_FROM => (bytes, LINE),
+            bytes => (bytes.next_multiple_of(HUGE_PAGE), HUGE_PAGE),
+        };
+        // Large zeroed vectors are fresh pages of the system: none is touched until it is used.
+        let all = vec![0.0; (size + align) / size_of::<f32>()];
+        let first = all
+            .as_ptr()
+            .align_offset(align)
+            .min(align / size_of::<f32>());
+        if align == HUGE_PAGE {
+            advise_huge(&all[first..first + size / size_of::<f32>()]);
+        }
+        Self { all, first, count }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        &self.all[self.first..self.first + self.count]
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.all[self.first..self.first + self.count]
+    }
+}
+
+/// Huge pages save most translation misses of 64 streams at once; without them all still works.
+#[cfg(target_os = "linux")]
+fn advise_huge(pages: &[f32]) {
+    let first = pages.as_ptr().cast_mut().cast();
+    // SAFETY: the range lies within one allocation; the advice changes no content and may fail harmlessly.
+    unsafe { libc::madvise(first, size_of_val(pages), libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_pages: &[f32]) {}

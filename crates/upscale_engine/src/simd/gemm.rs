@@ -1,0 +1,275 @@
+//! The matrix kernel: a few rows of numbers times a panel of weights, all sums in registers. Every layer ends
+//! here; 70 % of the time is spent in `multiply`.
+//!
+//! A sum is taken over the depth in order, one fused multiply-add after another, whatever the number of rows or
+//! the width of the panel: results do not depend on how the work was cut.
+
+use super::Lanes;
+
+/// Registers of 16 numbers are the unit that channels are padded to; every width divides it.
+pub(crate) const CHANNEL_UNIT: usize = 16;
+/// Rows per kernel call, at most, over all sets.
+const ROWS_MAX: usize = 12;
+
+/// What sums begin with.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// 0
+    Zero,
+    /// A number per output channel.
+    Values(&'a [f32]),
+    /// What stands in the output.
+    Output,
+}
+
+/// Weights for one matrix product: for every panel `[depth][panel channels]`, panels one after another.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub(crate) numbers: &'a [f32],
+    /// Output channels of each panel.
+    pub(crate) panels: &'a [usize],
+    pub(crate) depth: usize,
+}
+
+/// Arguments of one kernel call.
+pub(crate) struct Block {
+    input: *const f32,
+    input_stride: usize,
+    weights: *const f32,
+    depth: usize,
+    output: *mut f32,
+    output_stride: usize,
+    /// Null: zero.
+    start: *const f32,
+    /// 0 when every row begins with the same numbers.
+    start_stride: usize,
+    /// What will be read soon: a line of it is asked for with every step in depth.
+    next: *const f32,
+}
+
+/// Splits `channels` (a multiple of [`CHANNEL_UNIT`]) into panels as equal as can be.
+pub(super) fn panels<L: Lanes>(channels: usize) -> Vec<usize> {
+    let vectors = channels / L::WIDTH;
+    let count = vectors.div_ceil(L::PANEL_MAX);
+    let sizes = (0..count).map(|i| vectors * (i + 1) / count - vectors * i / count);
+    sizes.map(|size| size * L::WIDTH).collect()
+}
+
+/// `rows` rows of `buffer`, one every `stride` numbers: each row's first `depth` numbers become its product.
+/// `copy` holds rows while their panels are computed one after another; `next` are the weights used
+/// after these.
+#[inline(always)]
+pub(crate) fn multiply_in_place<L: Lanes>(
+    lanes: L,
+    (buffer, stride, rows): (&mut [f32], usize, usize),
+    weights: Weights<'_>,
+    start: Start<'_>,
+    (copy, next): (&mut Vec<f32>, &[f32]),
+) {
+    let most = most_rows::<L>(weights.panels);
+    check(buffer.len(), stride, rows, weights.depth);
+    for (index, (first, count)) in blocks(rows, most).enumerate() {
+        let next = next
+            .as_ptr()
+            .wrapping_add(index * weights.depth * CHANNEL_UNIT);
+        let at = &mut buffer[first * stride..];
+        if let [_] = weights.panels {
+            let output = (at.as_mut_ptr(), stride, at.len());
+            let input = (output.0.cast_const(), stride);
+            // SAFETY: `check` has seen that the rows are within the buffer.
+            unsafe { run_block(lanes, input, output, count, weights, (start, next)) };
+        } else {
+            copy.clear();
+            for row in at.chunks(stride).take(count) {
+                copy.extend_from_slice(&row[..weights.depth]);
+            }
+            let input = (copy.as_ptr(), weights.depth);
+            let output = (at.as_mut_ptr(), stride, at.len());
+            // SAFETY: the copy holds `count` rows of `depth` numbers.
+            unsafe { run_block(lanes, input, output, count, weights, (start, next)) };
+        }
+    }
+}
+
+/// `rows` rows of `input` times the weights into as many rows of `output`.
+#[inline(always)]
+pub(crate) fn multiply_into<L: Lanes>(
+    lanes: L,
+    (input, input_stride): (&[f32], usize),
+    (output, output_stride): (&mut [f32], usize),
+    rows: usize,
+    weights: Weights<'_>,
+    start: Start<'_>,
+) {
+    check(input.len(), input_stride, rows, weights.depth);
+    let next = weights.numbers.as_ptr();
+    for (first, count) in blocks(rows, most_rows::<L>(weights.panels)) {
+        let from = (input[first * input_stride..].as_ptr(), input_stride);
+        let to = &mut output[first * output_stride..];
+        let to = (to.as_mut_ptr(), output_stride, to.len());
+        // SAFETY: `check` has seen that the rows are within the input.
+        unsafe { run_block(lanes, from, to, count, weights, (start, next)) };
+    }
+}
+
+fn check(len: usize, stride: usize, rows: usize, depth: usize) {
+    assert!(rows > 0 && depth > 0 && len >= (rows - 1) * stride + depth);
+}
+
+fn most_rows<L: Lanes>(panels: &[usize]) -> usize {
+    let rows = panels.iter().map(|&panel| L::kernel_rows(panel / L::WIDTH));
+    rows.min().unwrap_or(1).min(ROWS_MAX)
+}
+
+/// Cuts `rows` into runs of at most `most`, as equal as can be: a run of one row would wait for its own sums.
+fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(most);
+    (0..count).map(move |i| (rows * i / count, rows * (i + 1) / count - rows * i / count))
+}
+
+/// All panels of `count` rows. Output, weights and start are checked here.
+///
+/// # Safety
+/// `input` points to `count` rows of `weights.depth` readable numbers, the output to as many as it says.
+#[inline(always)]
+unsafe fn run_block<L: Lanes>(
+    lanes: L,
+    (input, input_stride): (*const f32, usize),
+    (output, output_stride, output_len): (*mut f32, usize, usize),
+    count: usize,
+    weights: Weights<'_>,
+    (start, next): (Start<'_>, *const f32),
+) {
+    let channels: usize = weights.panels.iter().sum();
+    assert!(output_len >= (count - 1) * output_stride + channels);
+    assert!(weights.numbers.len() >= channels * weights.depth);
+    let mut done = 0;
+    for &panel in weights.panels {
+        // SAFETY: `done + panel <= channels`, within the output by the first assertion.
+        let output = unsafe { output.add(done) };
+        let (start, start_stride) = match start {
+            Start::Zero => (std::ptr::null(), 0),
+            Start::Values(values) => (values[done..done + panel].as_ptr(), 0),
+            Start::Output => (output.cast_const(), output_stride),
+        };
+        let block = Block {
+            input,
+            input_stride,
+            weights: weights.numbers[done * weights.depth..].as_ptr(),
+            depth: weights.depth,
+            output,
+            output_stride,
+            start,
+            start_stride,
+            next: next.wrapping_add(done * weights.depth),
+        };
+        // SAFETY: input rows were checked by the callers, output and weights above, the start by its slice.
+        unsafe { by_panel(lanes, panel / L::WIDTH, count, &block) };
+        done += panel;
+    }
+}
+
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+unsafe fn by_panel<L: Lanes>(lanes: L, panel: usize, rows: usize, block: &Block) {
+    // SAFETY: the caller's promise; panels wider than the set's own do not occur.
+    unsafe {
+        match panel {
+            4 if L::PANEL_MAX >= 4 => by_rows::<L, 4>(lanes, rows, block),
+            3 if L::PANEL_MAX >= 3 => by_rows::<L, 3>(lanes, rows, block),
+            2 if L::PANEL_MAX >= 2 => by_rows::<L, 2>(lanes, rows, block),
+            _ => by_rows::<L, 1>(lanes, rows, block),
+        }
+    }
+}
+
+/// # Safety
+/// As [`multiply`].
+#[inline(always)]
+unsafe fn by_rows<L: Lanes, const PANEL: usize>(lanes: L, rows: usize, block: &Block) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match rows {
+            1 => lanes.multiply::<1, PANEL>(block),
+            2 => lanes.multiply::<2, PANEL>(block),
+            3 => lanes.multiply::<3, PANEL>(block),
+            4 => lanes.multiply::<4, PANEL>(block),
+            5 => lanes.multiply::<5, PANEL>(block),
+            6 => lanes.multiply::<6, PANEL>(block),
+            7 => lanes.multiply::<7, PANEL>(block),
+            8 => lanes.multiply::<8, PANEL>(block),
+            9 => lanes.multiply::<9, PANEL>(block),
+            10 => lanes.multiply::<10, PANEL>(block),
+            11 => lanes.multiply::<11, PANEL>(block),
+            _ => lanes.multiply::<12, PANEL>(block),
+        }
+    }
+}
+
+/// `ROWS` rows times one panel of `PANEL` registers. Input and output may be the same rows: all of the input
+/// is read before any output is written.
+///
+/// # Safety
+/// The block's `ROWS` input rows have `depth` readable numbers each, the weights `depth * PANEL` registers, the
+/// output rows `PANEL` writable registers each, the start none when null and else `PANEL` readable registers.
+#[inline(always)]
+pub(super) unsafe fn multiply<L: Lanes, const ROWS: usize, const PANEL: usize>(
+    lanes: L,
+    block: &Block,
+) {
+    // SAFETY: every offset below stays within what the caller promises.
+    unsafe {
+        let mut sums = [[lanes.splat(0.0); PANEL]; ROWS];
+        if !block.start.is_null() {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                for (v, sum) in sums.iter_mut().enumerate() {
+                    *sum = lanes.load_at(block.start.add(row * block.start_stride + v * L::WIDTH));
+                }
+            }
+        }
+        let mut weights = block.weights;
+        for k in 0..block.depth {
+            let mut panel = [lanes.splat(0.0); PANEL];
+            for (v, vector) in panel.iter_mut().enumerate() {
+                *vector = lanes.load_at(weights.add(v * L::WIDTH));
+            }
+            weights = weights.add(PANEL * L::WIDTH);
+            lanes.prefetch(block.next.wrapping_add(k * CHANNEL_UNIT));
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let value = lanes.splat(*block.input.add(row * block.input_stride + k));
+                for (sum, &vector) in sums.iter_mut().zip(&panel) {
+                    *sum = lanes.fma(value, vector, *sum);
+                }
+            }
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            for (v, &sum) in sums.iter().enumerate() {
+                lanes.store_at(
+                    sum,
+                    block.output.add(row * block.output_stride + v * L::WIDTH),
+                );
+            }
+        }
+    }
+}
+
+/// Twelve chains of dependent multiply-adds, `turns` long; gives the operations, two a lane.
+#[inline(always)]
+pub(super) fn spin<L: Lanes>(lanes: L, turns: u64) -> u64 {
+    const CHAINS: usize = 12;
+    let factor = lanes.splat(std::hint::black_box(0.999));
+    let term = lanes.splat(std::hint::black_box(0.001));
+    let mut sums = [term; CHAINS];
+    for _ in 0..turns {
+        for sum in &mut sums {
+            *sum = lanes.fma(*sum, factor, term);
+        }
+    }
+    let mut kept = [0.0; 16];
+    for sum in sums {
+        lanes.store(sum, &mut kept, 0);
+        std::hint::black_box(&kept);
+    }
+    turns * (CHAINS * L::WIDTH * 2) as u64
+}

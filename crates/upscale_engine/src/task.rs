@@ -1,0 +1,251 @@
+//! One segment of one row task: which method, in which blocks, into which rows. Generic over the vectors.
+
+use std::ops::Range;
+
+use crate::finish::{Joined, finish_row};
+use crate::job::Job;
+use crate::network::PICTURE;
+use crate::plan::{Method, PlanLayer};
+use crate::schedule::Work;
+use crate::simd::gemm::{Start, multiply_in_place, multiply_into};
+use crate::simd::{Buffer, Lanes, WriteLease};
+use crate::tiles::{self, Products};
+use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
+use crate::{picture, shuffle};
+
+/// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
+const GATHER: usize = 48;
+
+/// One segment of a task.
+pub(crate) struct Ticket {
+    pub(crate) layer: usize,
+    pub(crate) work: Work,
+    pub(crate) weights_slot: usize,
+    pub(crate) segment: usize,
+}
+
+/// A segment of one row of tiles.
+pub(crate) struct Span {
+    pub(crate) layer: usize,
+    pub(crate) tile_row: usize,
+    pub(crate) weights_slot: usize,
+    pub(crate) segment: usize,
+}
+
+/// What one thread needs besides the maps.
+pub(crate) struct Scratch {
+    /// Winograd's inputs, then its products in the same place: `[position][tile][channel]`.
+    pub(crate) products: Buffer,
+    /// Rows of the matrix kernel, or gathered source pixels.
+    pub(crate) rows: Vec<f32>,
+    /// The last layer's rows before they are shuffled.
+    pub(crate) last: Buffer,
+    pub(crate) base: shuffle::BaseRows,
+}
+
+impl Scratch {
+    pub(crate) fn new(job: &Job<'_>) -> Self {
+        let tiles = job.extent.segment_tiles;
+        let products = job
+            .plan
+            .layers
+            .iter()
+            .map(|layer| Products::size(layer, tiles));
+        let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
+        Self {
+            products: Buffer::zeroed(products.max().unwrap_or(0)),
+            rows: Vec::new(),
+            last: Buffer::zeroed(TILE * tiles * TILE * last),
+            base: shuffle::BaseRows::default(),
+        }
+    }
+}
+
+/// Computes a ticket with the vectors of one instruction set.
+#[inline(always)]
+pub(crate) fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
+    let layer = &job.plan.layers[ticket.layer];
+    let Work::Rows { tile_row } = ticket.work else {
+        transform_weights(lanes, job, ticket, layer);
+        return;
+    };
+    let span = &Span {
+        layer: ticket.layer,
+        tile_row,
+        weights_slot: ticket.weights_slot,
+        segment: ticket.segment,
+    };
+    match layer.method {
+        Method::Picture => direct(lanes, job, scratch, span, layer),
+        Method::Point => point(lanes, job, span, layer),
+        Method::Winograd if ticket.layer + 1 == job.plan.layers.len() => {
+            last(lanes, job, scratch, span, layer);
+        }
+        Method::Winograd => winograd(lanes, job, scratch, span, layer),
+    }
+}
+
+/// One row of positions of a layer's weights.
+#[inline(always)]
+fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: &PlanLayer) {
+    let matrix = layer.matrix();
+    let mut rows = job.write_weights(ticket.weights_slot, ticket.segment);
+    for at in (0..matrix).step_by(L::WIDTH) {
+        let kernels = lanes.load_line(layer.taps(), at, matrix);
+        let line = kernel_row(lanes, kernels, ticket.segment);
+        lanes.store_line(line, WINDOW, &mut rows, (at, matrix));
+    }
+}
+
+/// The segment's rows of the layer's output that lie in the picture.
+fn output_rows<'a>(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<WriteLease<'a>> {
+    let first = span.tile_row * TILE;
+    let rows = first..first + job.row_count(span.tile_row);
+    rows.map(|y| job.write(layer.output, y, span.segment))
+        .collect()
+}
+
+fn columns(job: &Job<'_>, span: &Span) -> (Range<usize>, Range<usize>) {
+    let tiles = job.tiles(span.layer, span.segment);
+    let pixels = job.pixels(&tiles);
+    (tiles, pixels)
+}
+
+/// 3x3 over the source picture: gathers 27 numbers for each pixel, then one product.
+#[inline(always)]
+fn direct<L: Lanes>(
+    lanes: L,
+    job: &Job<'_>,
+    scratch: &mut Scratch,
+    span: &Span,
+    layer: &PlanLayer,
+) {
+    let (_, pixels) = columns(job, span);
+    let joined = Joined::all(job, span, layer);
+    for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
+        let mut x = pixels.start;
+        while x < pixels.end {
+            let count = GATHER.min(pixels.end - x);
+            let y = span.tile_row * TILE + row;
+            picture::gather(job.source, y, x..x + count, &mut scratch.rows);
+            let at = job.place_in_segment(x, span.segment) * layer.channels;
+            let output = &mut output[at..at + count * layer.channels];
+            let bias = Start::Values(&layer.bias);
+            let weights = layer.part(0, layer.depth);
+            let to = (&mut *output, layer.channels);
+            multiply_into(
+                lanes,
+                (&scratch.rows, layer.depth),
+                to,
+                count,
+                weights,
+                bias,
+            );
+            finish_row(lanes, layer, output, &joined, row, job.place(x));
+            x += count;
+        }
+    }
+}
+
+/// 1x1: one product per input map, each adding to the output row.
+#[inline(always)]
+fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
+    let (_, pixels) = columns(job, span);
+    let joined = Joined::all(job, span, layer);
+    let inputs = layer.inputs.iter().map(|&map| job.rows(map, span.tile_row));
+    let inputs: Vec<_> = inputs.collect();
+    let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
+    for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
+        let output = &mut output[at..at + pixels.len() * layer.channels];
+        let mut start = Start::Values(&layer.bias);
+        let mut first = 0;
+        for (rows, &map) in inputs.iter().zip(&layer.inputs) {
+            let depth = job.plan.maps[map];
+            let input = &rows[row][job.place(pixels.start) * depth..];
+            let to = (&mut *output, layer.channels);
+            let weights = layer.part(first, depth);
+            multiply_into(lanes, (input, depth), to, pixels.len(), weights, start);
+            start = Start::Output;
+            first += depth;
+        }
+        finish_row(lanes, layer, output, &joined, row, job.place(pixels.start));
+    }
+}
+
+/// 3x3 over maps, up to the 64 products of every tile.
+#[inline(always)]
+fn products<L: Lanes>(
+    lanes: L,
+    job: &Job<'_>,
+    scratch: &mut Scratch,
+    span: &Span,
+    tiles: &Range<usize>,
+) -> Products {
+    let layer = &job.plan.layers[span.layer];
+    let shape = Products::new(layer, tiles.len());
+    let mut channel = 0;
+    for &map in &layer.inputs {
+        debug_assert_ne!(map, PICTURE);
+        let window = job.window(map, span.tile_row);
+        let channels = job.plan.maps[map];
+        let place = (job.place(tiles.start * TILE) - 1) * channels;
+        tiles::transform_inputs(
+            lanes,
+            &shape,
+            &window,
+            (place, channels),
+            &mut scratch.products,
+            channel,
+        );
+        channel += channels;
+    }
+    let weights = job.weights(span.weights_slot);
+    for position in 0..POSITIONS {
+        let start = if position == BIAS_POSITION {
+            Start::Values(&layer.bias)
+        } else {
+            Start::Zero
+        };
+        let matrix = layer.weights(&weights[job.matrix(layer, position)]);
+        let next = &weights[job.matrix(layer, (position + 1) % POSITIONS)];
+        let buffer = &mut scratch.products[shape.position(position)..];
+        let rows = (buffer, shape.tile_stride, tiles.len());
+        multiply_in_place(lanes, rows, matrix, start, (&mut scratch.rows, next));
+    }
+    shape
+}
+
+#[inline(always)]
+fn winograd<L: Lanes>(
+    lanes: L,
+    job: &Job<'_>,
+    scratch: &mut Scratch,
+    span: &Span,
+    layer: &PlanLayer,
+) {
+    let (tiles, pixels) = columns(job, span);
+    let shape = products(lanes, job, scratch, span, &tiles);
+    let joined = Joined::all(job, span, layer);
+    let mut output = output_rows(job, span, layer);
+    let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
+    let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
+    let place = job.place(pixels.start);
+    let input = (&scratch.products[..], pixels.len());
+    tiles::transform_outputs(lanes, &shape, input, layer, &joined, place, &mut rows);
+}
+
+/// The last layer: its rows go to scratch, and from there onto the base.
+#[inline(always)]
+fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
+    let (tiles, pixels) = columns(job, span);
+    let shape = products(lanes, job, scratch, span, &tiles);
+    let row_len = tiles.len() * TILE * layer.channels;
+    let valid = job.row_count(span.tile_row);
+    let mut rows: Vec<&mut [f32]> = scratch.last.chunks_mut(row_len).take(valid).collect();
+    let input = (&scratch.products[..], pixels.len());
+    tiles::transform_outputs(lanes, &shape, input, layer, &[], 0, &mut rows);
+    let (last, base) = (&scratch.last, &mut scratch.base);
+    for (row, values) in last.chunks(row_len).take(valid).enumerate() {
+        shuffle::write_rows(job, span, row, &pixels, (values, layer.channels), base);
+    }
+}

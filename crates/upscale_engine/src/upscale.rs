@@ -1,0 +1,283 @@
+//! One picture from beginning to end: how it is cut, then strip after strip.
+//!
+//! A picture whose maps fit the budget is one strip and its rows leave as they are finished. A wider one is cut
+//! into columns that overlap by one tile per layer, so that every tile is computed from the very same numbers;
+//! then the output is collected, and its rows leave while the last strip is computed.
+
+use std::ops::{ControlFlow, Range};
+
+use upscale_core::{Pixels, Rows};
+
+use crate::error::UpscaleError;
+use crate::job::{Job, Output};
+use crate::network::PICTURE;
+use crate::plan::Plan;
+use crate::run::{Cancelled, Sink, run};
+use crate::schedule::{Extent, Schedule, tiles_beside};
+use crate::simd::gemm::CHANNEL_UNIT;
+use crate::winograd::{POSITIONS, TILE};
+
+/// Memory for the maps of one strip. With the source, the output and the threads' own memory, network S stays
+/// below 350 MB and X below 500 MB at the contract's largest sizes.
+const MAP_BYTES_MAX: usize = 192 << 20;
+/// Tiles that share one pass over a layer's weights, in numbers of a Winograd product: 64 positions x tiles x
+/// channels of them stay in a second-level cache of 1 MiB beside the weights.
+const SEGMENT_NUMBERS: usize = 96 << 10;
+/// Memory of the rows that one step of a band reads and writes: small enough to stay in a third-level cache that
+/// others use too, large enough that a layer's weights serve some hundred tiles (3 to 10 MiB measure the same).
+const BAND_BYTES: usize = 6 << 20;
+
+/// Rows of tiles that are scheduled at a time: 24,576 pixel rows.
+const BLOCK_TILE_ROWS: usize = 4_096;
+
+/// Upscales a picture of 1 or 3 channels.
+pub(crate) fn upscale(
+    plan: &Plan,
+    source: &Pixels,
+    threads: usize,
+    sink: Sink<'_>,
+    cancelled: Cancelled<'_>,
+) -> Result<(), UpscaleError> {
+    upscale_in_blocks(plan, source, threads, BLOCK_TILE_ROWS, sink, cancelled)
+}
+
+/// A schedule has a task for each layer and row of tiles: a picture of 1 x 1,500,000 would need more memory for its
+/// schedule than for its pixels. So it is done block after block, each with as many rows of tiles around it as
+/// later layers can see; the tiles are the same ones.
+fn upscale_in_blocks(
+    plan: &Plan,
+    source: &Pixels,
+    threads: usize,
+    block_tile_rows: usize,
+    sink: Sink<'_>,
+    cancelled: Cancelled<'_>,
+) -> Result<(), UpscaleError> {
+    let (height, scale) = (source.height(), plan.scale);
+    let block = block_tile_rows * TILE;
+    if height <= block {
+        let cut = Cut::new(plan, source, threads, MAP_BYTES_MAX);
+        return run_strips(plan, source, threads, &cut, sink, cancelled);
+    }
+    // One more for the two rows that the bicubic base reads.
+    let halo = (tiles_beside(plan)[PICTURE] + 1) * TILE;
+    for start in (0..height).step_by(block) {
+        let end = (start + block).min(height);
+        let above = start.saturating_sub(halo);
+        let crop = rows_of(source, above..(end + halo).min(height));
+        let cut = Cut::new(plan, &crop, threads, MAP_BYTES_MAX);
+        let wanted = (start - above) * scale..(end - above) * scale;
+        let mut kept = |rows: Rows<'_>| match part(rows, &wanted) {
+            None => ControlFlow::Continue(()),
+            Some(rows) => sink(Rows {
+                first_row: rows.first_row + above * scale,
+                ..rows
+            }),
+        };
+        run_strips(plan, &crop, threads, &cut, &mut kept, cancelled)?;
+    }
+    Ok(())
+}
+
+fn rows_of(source: &Pixels, rows: Range<usize>) -> Pixels {
+    let stride = source.width() * source.channels();
+    let samples = source.samples()[rows.start * stride..rows.end * stride].to_vec();
+    Pixels::new(source.width(), rows.len(), source.channels(), samples)
+        .unwrap_or_else(|_| unreachable!("as many samples as the rows have"))
+}
+
+/// Those of `rows` that are wanted.
+fn part<'a>(rows: Rows<'a>, wanted: &Range<usize>) -> Option<Rows<'a>> {
+    let first_row = rows.first_row.max(wanted.start);
+    let end = (rows.first_row + rows.row_count).min(wanted.end);
+    let skipped = first_row.checked_sub(rows.first_row)?;
+    let row_count = end.checked_sub(first_row).filter(|&count| count > 0)?;
+    let samples = &rows.samples[skipped * rows.row_samples..];
+    Some(Rows {
+        first_row,
+        row_count,
+        samples: &samples[..row_count * rows.row_samples],
+        ..rows
+    })
+}
+
+/// How a picture is cut.
+#[derive(Debug, Clone)]
+pub(crate) struct Cut {
+    pub(crate) segment_tiles: usize,
+    pub(crate) band: usize,
+    pub(crate) strip_tiles: usize,
+    rest: usize,
+}
+
+impl Cut {
+    pub(crate) fn new(plan: &Plan, source: &Pixels, threads: usize, map_bytes_max: usize) -> Self {
+        let columns = source.width().div_ceil(TILE);
+        let widest = plan
+            .layers
+            .iter()
+            .map(|layer| layer.depth.max(layer.channels));
+        let widest = widest.max().unwrap_or(CHANNEL_UNIT);
+        let most = (SEGMENT_NUMBERS / POSITIONS / widest).max(6);
+        // A low picture has too few rows to keep all threads busy: there the rows are cut finer.
+        let rows = source.height().div_ceil(TILE);
+        let least = (3 * threads).div_ceil(rows).min(columns.div_ceil(6));
+        let segments = columns.div_ceil(most).max(least).max(1);
+        let segment_tiles = columns.div_ceil(segments);
+        let row_bytes = 2 * columns * TILE * TILE * widest * size_of::<f32>();
+        let band = (BAND_BYTES / row_bytes).max((3 * threads).div_ceil(segments));
+        let band = band.clamp(2, 64);
+        let rest = (2 * threads).div_ceil(segments) + 1;
+        let mut cut = Self {
+            segment_tiles,
+            band,
+            strip_tiles: columns.next_multiple_of(segment_tiles),
+            rest,
+        };
+        while cut.strip_tiles > segment_tiles && Self::bytes(plan, source, &cut) > map_bytes_max {
+            let segments = cut.strip_tiles / segment_tiles;
+            cut.strip_tiles = segments.div_ceil(2) * segment_tiles;
+        }
+        cut
+    }
+
+    fn bytes(plan: &Plan, source: &Pixels, cut: &Self) -> usize {
+        // A strip in the middle has neighbours on both sides: the widest there is.
+        let columns = source.width().div_ceil(TILE);
+        let start = (columns / 2).min(columns - cut.strip_tiles.min(columns));
+        let extent = cut.extent(source, start / cut.segment_tiles * cut.segment_tiles);
+        Job::bytes(&Schedule::new(plan, &extent), &extent)
+    }
+
+    fn extent(&self, source: &Pixels, start: usize) -> Extent {
+        let tile_columns = source.width().div_ceil(TILE);
+        Extent {
+            height: source.height(),
+            tile_columns,
+            strip: start..(start + self.strip_tiles).min(tile_columns),
+            segment_tiles: self.segment_tiles,
+            band: self.band,
+            rest: self.rest,
+        }
+    }
+}
+
+pub(crate) fn run_strips(
+    plan: &Plan,
+    source: &Pixels,
+    threads: usize,
+    cut: &Cut,
+    sink: Sink<'_>,
+    cancelled: Cancelled<'_>,
+) -> Result<(), UpscaleError> {
+    let tile_columns = source.width().div_ceil(TILE);
+    let tile_rows = source.height().div_ceil(TILE);
+    let starts: Vec<usize> = (0..tile_columns).step_by(cut.strip_tiles).collect();
+    let places = match starts.len() {
+        1 => (2 * cut.band + 2).min(tile_rows),
+        _ => tile_rows,
+    };
+    let output_pixel = plan.scale * source.channels();
+    let segment = cut.segment_tiles * TILE * output_pixel;
+    let output = Output::new(places, plan.scale, source.width() * output_pixel, segment);
+    let mut sink = Some(sink);
+    for &start in &starts {
+        let extent = cut.extent(source, start);
+        let schedule = Schedule::new(plan, &extent);
+        let job = Job::new(plan, source, extent, schedule, &output);
+        let is_last = starts.last() == Some(&start);
+        let taker = if is_last { sink.take() } else { None };
+        run(&job, &output, threads, taker, cancelled)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes::{Random, Shape};
+    use crate::simd::{KernelSet, Kernels};
+
+    fn picture(width: usize, height: usize) -> Pixels {
+        let mut random = Random(3);
+        let samples = (0..width * height * 3).map(|_| random.unit());
+        Pixels::new(width, height, 3, samples.collect()).unwrap()
+    }
+
+    fn collect(plan: &Plan, source: &Pixels, threads: usize, cut: &Cut) -> Vec<f32> {
+        let mut output = Vec::new();
+        let mut sink = |rows: upscale_core::Rows<'_>| {
+            output.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        };
+        run_strips(plan, source, threads, cut, &mut sink, &|| false).unwrap();
+        output
+    }
+
+    #[test]
+    fn any_segment_band_and_strip_gives_the_same_bits() {
+        let source = picture(133, 50);
+        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        for name in ["f", "s"] {
+            let plan = Plan::new(&Shape::parse(name).unwrap().network(2, 5), kernels);
+            let whole = Cut::new(&plan, &source, 1, MAP_BYTES_MAX);
+            let expected = collect(&plan, &source, 1, &whole);
+            for (segment_tiles, band, strip) in
+                [(1, 1, 23_usize), (5, 2, 10), (7, 3, 7), (4, 64, 12)]
+            {
+                let cut = Cut {
+                    segment_tiles,
+                    band,
+                    strip_tiles: strip.next_multiple_of(segment_tiles),
+                    rest: 1 + band,
+                };
+                let given = collect(&plan, &source, 3, &cut);
+                assert!(given == expected, "{name} {cut:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_high_picture_join_without_a_seam() {
+        let source = picture(9, 1_000);
+        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let plan = Plan::new(&Shape::parse("f").unwrap().network(4, 5), kernels);
+        let whole = Cut::new(&plan, &source, 1, MAP_BYTES_MAX);
+        let expected = collect(&plan, &source, 1, &whole);
+        let mut output = Vec::new();
+        let mut next_row = 0;
+        let mut sink = |rows: Rows<'_>| {
+            assert_eq!(rows.first_row, next_row);
+            next_row += rows.row_count;
+            output.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        };
+        upscale_in_blocks(&plan, &source, 2, 37, &mut sink, &|| false).unwrap();
+        assert!(output == expected);
+    }
+
+    #[test]
+    fn a_wide_picture_is_cut_until_its_maps_fit() {
+        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
+        for (width, height) in [(1_500_000, 1), (30_000, 50), (2_500, 600)] {
+            let source = picture(width, height);
+            let cut = Cut::new(&plan, &source, 2, MAP_BYTES_MAX);
+            assert!(Cut::bytes(&plan, &source, &cut) <= MAP_BYTES_MAX, "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn threads_stop_soon_after_somebody_says_so() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
+        let source = picture(600, 600);
+        let asked = AtomicUsize::new(0);
+        let cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= 20;
+        let mut sink = |_: upscale_core::Rows<'_>| ControlFlow::Continue(());
+        let ended = upscale(&plan, &source, 3, &mut sink, &cancelled);
+        assert_eq!(ended, Err(UpscaleError::Cancelled));
+        // Every thread asks once more at most, per segment or wait, before it sees that all are to stop.
+        assert!(asked.load(Ordering::Relaxed) < 20 + 2 * 3 + 1);
+    }
+}

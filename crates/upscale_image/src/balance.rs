@@ -1,0 +1,296 @@
+//! Keeps colours where they were: the slow difference between source and result, measured in linear light, is given
+//! back to the result, and what was pure black or white stays so. Works on a moving window of rows, so that the result
+//! can be written while the networks are still at work.
+
+use std::collections::VecDeque;
+
+use upscale_core::Pixels;
+
+use crate::light::{code_per_light, light};
+use crate::shrink::{Group, Shrunk};
+
+/// Half the width of the window, in source pixels (weights fall linearly to nothing at `RADIUS + 1`).
+const RADIUS: usize = 8;
+/// Neighbours that differ by this much count half: across an edge nobody knows in which light the source was made
+/// small, and a difference there says nothing about colour.
+const EDGE: f32 = 0.05;
+/// Share of a window's full weight that stands for "no difference", so that a window of nothing but edges corrects
+/// little.
+const DOUBT: f32 = 0.02;
+/// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
+const STEP_MAX: f32 = 0.1;
+
+/// Differences of one source row, gathered along the row.
+struct Gathered {
+    /// Weighted differences, per sample.
+    sums: Vec<f32>,
+    /// Weights, per pixel.
+    weights: Vec<f32>,
+}
+
+/// The moving window.
+pub(crate) struct Balance {
+    scale: usize,
+    /// Groups not yet given back, the first of them for source row `next_group`.
+    groups: VecDeque<Group>,
+    next_group: usize,
+    /// Rows `next_spread - RADIUS` (or 0) and on.
+    gathered: VecDeque<Gathered>,
+    first_gathered: usize,
+    /// Corrections in linear light, as wide as the result, of rows `next_group - 1` (or 0) and on.
+    spread: VecDeque<Vec<f32>>,
+    first_spread: usize,
+    next_spread: usize,
+}
+
+impl Balance {
+    pub(crate) fn new(scale: usize) -> Self {
+        Self {
+            scale,
+            groups: VecDeque::new(),
+            next_group: 0,
+            gathered: VecDeque::new(),
+            first_gathered: 0,
+            spread: VecDeque::new(),
+            first_spread: 0,
+            next_spread: 0,
+        }
+    }
+
+    /// Takes the next group and its means; gives back those that are done, oldest first.
+    pub(crate) fn push(&mut self, source: &Pixels, group: Group, shrunk: &Shrunk) -> Vec<Group> {
+        let y = self.next_group + self.groups.len();
+        self.gathered.push_back(gather(source, y, &shrunk.light));
+        self.groups.push_back(group);
+        let known = self.first_gathered + self.gathered.len();
+        while self.next_spread < known
+            && (self.next_spread + RADIUS < known || known == source.height())
+        {
+            let row = self.spread_row(source);
+            self.spread.push_back(row);
+            self.next_spread += 1;
+            let keep_from = self.next_spread.saturating_sub(RADIUS);
+            while self.first_gathered < keep_from {
+                self.gathered.pop_front();
+                self.first_gathered += 1;
+            }
+        }
+        self.give_back(source)
+    }
+
+    fn give_back(&mut self, source: &Pixels) -> Vec<Group> {
+        let mut done = Vec::new();
+        let whole = self.next_spread == source.height();
+        while !self.groups.is_empty() && (self.next_group + 1 < self.next_spread || whole) {
+            let Some(mut group) = self.groups.pop_front() else {
+                break;
+            };
+            self.correct(source, &mut group);
+            keep_pure(source, self.next_group, self.scale, &mut group);
+            done.push(group);
+            self.next_group += 1;
+            while self.first_spread + 1 < self.next_group {
+                self.spread.pop_front();
+                self.first_spread += 1;
+            }
+        }
+        done
+    }
+
+    /// Corrections of row `next_spread`, gathered down the window and drawn out to the result's width.
+    fn spread_row(&self, source: &Pixels) -> Vec<f32> {
+        let (y, width, channels) = (self.next_spread, source.width(), source.channels());
+        let full = ((RADIUS + 1) * (RADIUS + 1)) as f32;
+        let mut sums = vec![0.0; width * channels];
+        let mut weights = vec![DOUBT * full * full; width];
+        for (offset, row) in self.gathered.iter().enumerate() {
+            let distance = (self.first_gathered + offset).abs_diff(y);
+            if distance > RADIUS {
+                continue;
+            }
+            let share = (RADIUS + 1 - distance) as f32;
+            for (sum, more) in sums.iter_mut().zip(&row.sums) {
+                *sum += share * more;
+            }
+            for (weight, more) in weights.iter_mut().zip(&row.weights) {
+                *weight += share * more;
+            }
+        }
+        for (pixel, weight) in sums.chunks_exact_mut(channels).zip(&weights) {
+            pixel.iter_mut().for_each(|sum| *sum /= weight);
+        }
+        stretch(&sums, channels, self.scale)
+    }
+
+    /// Adds the correction, taken from linear light to code values by the slope there.
+    fn correct(&self, source: &Pixels, group: &mut Group) {
+        let row_samples = source.width() * self.scale * source.channels();
+        let last = source.height() - 1;
+        for (index, row) in group.rows.chunks_exact_mut(row_samples).enumerate() {
+            let (above, below, share) = between(self.next_group, index, self.scale, last);
+            let above = &self.spread[above - self.first_spread];
+            let below = &self.spread[below - self.first_spread];
+            for ((sample, above), below) in row.iter_mut().zip(above).zip(below) {
+                let code = sample.clamp(0.0, 1.0);
+                let step = (above + (below - above) * share) * code_per_light(code);
+                *sample = code + step.clamp(-STEP_MAX, STEP_MAX);
+            }
+        }
+    }
+}
+
+/// Differences of row `y` times their weights, summed along the row under a triangle.
+fn gather(source: &Pixels, y: usize, found: &[f32]) -> Gathered {
+    let channels = source.channels();
+    let own = smoothness(source, y);
+    let mut differences: Vec<f32> = source.row(y).iter().map(|code| light(*code)).collect();
+    for (difference, found) in differences.iter_mut().zip(found) {
+        *difference -= found;
+    }
+    for (pixel, weight) in differences.chunks_exact_mut(channels).zip(&own) {
+        pixel
+            .iter_mut()
+            .for_each(|difference| *difference *= weight);
+    }
+    Gathered {
+        sums: under_triangle(&differences, channels),
+        weights: under_triangle(&own, 1),
+    }
+}
+
+/// Sums along a row of `channels` samples a pixel, each pixel counted `RADIUS + 1 - distance` times: a box of
+/// `RADIUS + 1` pixels, twice.
+fn under_triangle(row: &[f32], channels: usize) -> Vec<f32> {
+    let margin = RADIUS * channels;
+    let mut padded = vec![0.0; margin];
+    padded.extend_from_slice(row);
+    padded.resize(row.len() + 2 * margin, 0.0);
+    boxed(&boxed(&padded, channels), channels)
+}
+
+/// Sums of `RADIUS + 1` pixels in a row; `RADIUS` pixels fewer. In 64 bits, so that what a running sum takes in it also
+/// loses again.
+fn boxed(row: &[f32], channels: usize) -> Vec<f32> {
+    let reach = (RADIUS + 1) * channels;
+    let mut sums = vec![0.0; row.len() - RADIUS * channels];
+    for c in 0..channels {
+        let mut sum: f64 = row[c..reach]
+            .iter()
+            .step_by(channels)
+            .copied()
+            .map(f64::from)
+            .sum();
+        sums[c] = sum as f32;
+        for at in (c + channels..sums.len()).step_by(channels) {
+            sum += f64::from(row[at + reach - channels]) - f64::from(row[at - channels]);
+            sums[at] = sum as f32;
+        }
+    }
+    sums
+}
+
+/// Of every pixel of row `y`: 1 where the source is smooth, falling with the largest difference to its four
+/// neighbours.
+fn smoothness(source: &Pixels, y: usize) -> Vec<f32> {
+    let channels = source.channels();
+    let row = source.row(y);
+    let mut largest = vec![0.0_f32; row.len()];
+    for other in [
+        source.row(y.saturating_sub(1)),
+        source.row((y + 1).min(source.height() - 1)),
+    ] {
+        widen(&mut largest, row, other);
+    }
+    let (left, right) = (&row[..row.len() - channels], &row[channels..]);
+    widen(&mut largest[..left.len()], left, right);
+    widen(&mut largest[channels..], right, left);
+    largest
+        .chunks_exact(channels)
+        .map(|pixel| pixel.iter().fold(0.0_f32, |most, sample| most.max(*sample)))
+        .map(|most| 1.0 / (1.0 + (most / EDGE) * (most / EDGE)))
+        .collect()
+}
+
+fn widen(largest: &mut [f32], row: &[f32], other: &[f32]) {
+    for ((most, a), b) in largest.iter_mut().zip(row).zip(other) {
+        *most = most.max((a - b).abs());
+    }
+}
+
+/// The two source pixels around result pixel `index` of source pixel `own`, and the second's share.
+fn between(own: usize, index: usize, scale: usize, last: usize) -> (usize, usize, f32) {
+    let offset = (index as f32 + 0.5) / scale as f32 - 0.5;
+    if offset < 0.0 {
+        (own.saturating_sub(1), own, 1.0 + offset)
+    } else {
+        (own, (own + 1).min(last), offset)
+    }
+}
+
+/// A row of `channels` samples a pixel drawn out `scale` times, linearly.
+fn stretch(row: &[f32], channels: usize, scale: usize) -> Vec<f32> {
+    let mut padded = row[..channels].to_vec();
+    padded.extend_from_slice(row);
+    padded.extend_from_slice(&row[row.len() - channels..]);
+    // Where the first of the two pixels stands among the three around, and the share of the second.
+    let steps: Vec<(usize, f32)> = (0..scale)
+        .map(|index| (index as f32 + 0.5) / scale as f32 - 0.5)
+        .map(|offset| {
+            if offset < 0.0 {
+                (0, 1.0 + offset)
+            } else {
+                (channels, offset)
+            }
+        })
+        .collect();
+    let mut wide = vec![0.0; row.len() * scale];
+    let around = padded.windows(3 * channels).step_by(channels);
+    for (block, near) in wide.chunks_exact_mut(scale * channels).zip(around) {
+        for (pixel, (first, share)) in block.chunks_exact_mut(channels).zip(&steps) {
+            let pair = near[*first..].iter().zip(&near[first + channels..]);
+            for (sample, (left, right)) in pixel.iter_mut().zip(pair) {
+                *sample = left + (right - left) * share;
+            }
+        }
+    }
+    wide
+}
+
+/// Where a source pixel and all eight around it are pure white (or black), so is the result.
+fn keep_pure(source: &Pixels, y: usize, scale: usize, group: &mut Group) {
+    let (width, channels) = (source.width(), source.channels());
+    let rows = y.saturating_sub(1)..(y + 2).min(source.height());
+    let pure_column = |x: usize, test: fn(&f32) -> bool| {
+        rows.clone().all(|row| {
+            source.row(row)[x * channels..(x + 1) * channels]
+                .iter()
+                .all(test)
+        })
+    };
+    for (value, test) in [(1.0, is_white as fn(&f32) -> bool), (0.0, is_black)] {
+        let columns: Vec<bool> = (0..width).map(|x| pure_column(x, test)).collect();
+        for x in 0..width {
+            let around = &columns[x.saturating_sub(1)..(x + 2).min(width)];
+            if around.iter().all(|pure| *pure) {
+                fill(group, x, width * scale * channels, scale * channels, value);
+            }
+        }
+    }
+}
+
+/// A level of 16 bits short of the end is the end: curves and decoders round.
+const PURE: f32 = 1.0 / 65_535.0;
+
+fn is_white(sample: &f32) -> bool {
+    *sample >= 1.0 - PURE
+}
+
+fn is_black(sample: &f32) -> bool {
+    *sample <= PURE
+}
+
+fn fill(group: &mut Group, x: usize, row_samples: usize, block_samples: usize, value: f32) {
+    for row in group.rows.chunks_exact_mut(row_samples) {
+        row[x * block_samples..(x + 1) * block_samples].fill(value);
+    }
+}

@@ -1,0 +1,30 @@
+//! Hostile bytes to pixels and back: sniff, decode JPEG, PNG and WebP, orientation, colour, alpha, depth; the
+//! check of what the networks made; the PNG that leaves. No network, no async, no `unsafe`. It never upscales:
+//! [`Source::color`] goes out to the engine, finished rows come back into a [`PngWriter`].
+
+mod alpha;
+mod balance;
+mod check;
+mod colour;
+mod decode;
+mod delta_e;
+mod density;
+mod error;
+mod exif;
+mod from_png;
+mod from_webp;
+mod jpeg;
+mod light;
+mod orientation;
+pub mod quality;
+mod shrink;
+mod sniff;
+mod to_png;
+
+pub use alpha::AlphaPlane;
+pub use check::{CheckFailure, Fidelity};
+pub use decode::{Source, decode, read_header};
+pub use delta_e::{delta_e_2000, lab};
+pub use error::{ImageError, WriteError};
+pub use sniff::{Format, Header, sniff};
+pub use to_png::{OutputFacts, PngWriter};

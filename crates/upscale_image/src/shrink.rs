@@ -1,0 +1,51 @@
+//! The result at the source's size again: every source pixel beside the mean of the `scale × scale` result pixels made
+//! of it. What the check compares and the balance corrects.
+
+use crate::light::light;
+
+/// The result rows that belong to one source row, `scale` of them, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) rows: Vec<f32>,
+}
+
+/// One row of means, as wide as the source.
+pub(crate) struct Shrunk {
+    /// Of code values.
+    pub(crate) codes: Vec<f32>,
+    /// Of linear light.
+    pub(crate) light: Vec<f32>,
+}
+
+impl Group {
+    /// Means over the blocks of a group whose rows are `scale × width` pixels of `channels` samples.
+    pub(crate) fn shrunk(&self, channels: usize, scale: usize) -> Shrunk {
+        let row_samples = self.rows.len() / scale;
+        let mut codes = vec![0.0; row_samples];
+        let mut lights = vec![0.0; row_samples];
+        for row in self.rows.chunks_exact(row_samples) {
+            for ((code, sum), light_sum) in row.iter().zip(&mut codes).zip(&mut lights) {
+                let code = code.clamp(0.0, 1.0);
+                *sum += code;
+                *light_sum += light(code);
+            }
+        }
+        Shrunk {
+            codes: across(&codes, channels, scale),
+            light: across(&lights, channels, scale),
+        }
+    }
+}
+
+/// Means of `scale` neighbouring pixels, given the sums of `scale` rows.
+fn across(sums: &[f32], channels: usize, scale: usize) -> Vec<f32> {
+    let share = 1.0 / (scale * scale) as f32;
+    let mut means = Vec::with_capacity(sums.len() / scale);
+    for block in sums.chunks_exact(scale * channels) {
+        for c in 0..channels {
+            let sum: f32 = block[c..].iter().step_by(channels).sum();
+            means.push(sum * share);
+        }
+    }
+    means
+}

@@ -1,0 +1,230 @@
+//! How many tasks a second pass through queue and ledger on this disk, and how long a create and a read
+//! take, beside what the disk alone can sync: `cargo run --release -p upscale_store --example throughput DIR`.
+//! Every create is counted, accepted, claimed and settled as in the service; only the pixels are left out.
+#![expect(clippy::print_stdout, reason = "a command whose output is its purpose")]
+
+use std::{
+    error::Error,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use tokio::{task::JoinSet, time::interval};
+use upscale_core::{
+    AccountId, Clock, Credits, IdempotencyKey, NewTask, RequestId, ResultFile, Scale, SourceUrl,
+    TaskId, random_token,
+};
+use upscale_store::{CreateOutcome, Settlement, Store, StoreOptions};
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+/// Accounts that create in turn: the limits of one would end the run at once.
+const ACCOUNTS: usize = 200;
+const LOAD_SECONDS: u64 = 10;
+/// Creates in flight when as many as possible are made.
+const IN_FLIGHT: usize = 64;
+/// The rates of the figures to reach.
+const CREATES_A_SECOND: u32 = 100;
+const READS_A_SECOND: u32 = 500;
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let directory = std::env::args()
+        .nth(1)
+        .map_or_else(|| "throughput-data".into(), PathBuf::from);
+    std::fs::create_dir_all(&directory)?;
+    report(
+        "4 KiB write + fdatasync, alone",
+        &sync_alone(&directory)?,
+        LOAD_SECONDS,
+    );
+    let store = Store::open_sqlite(&directory, Clock::System, StoreOptions::default()).await?;
+    let accounts = open_accounts(&store).await?;
+    let worker = tokio::spawn(work(store.clone()));
+
+    let began = Instant::now();
+    let (mut created, tasks) = as_many_as_possible(&store, &accounts).await?;
+    let seconds = began.elapsed().as_secs().max(1);
+    created.sort_unstable();
+    report(
+        &format!("creates, {IN_FLIGHT} in flight"),
+        &created,
+        seconds,
+    );
+
+    let created = paced(CREATES_A_SECOND, |n| {
+        let (store, account) = (store.clone(), accounts[n % ACCOUNTS].clone());
+        async move { create(&store, &account).await.map(drop) }
+    });
+    report(
+        &format!("creates, {CREATES_A_SECOND}/s"),
+        &created.await?,
+        LOAD_SECONDS,
+    );
+
+    let read = paced(READS_A_SECOND, |n| {
+        let (store, (account, task)) = (store.clone(), tasks[n % tasks.len()].clone());
+        async move { Ok(store.find_task(&account, &task).await.map(drop)?) }
+    });
+    report(
+        &format!("reads, {READS_A_SECOND}/s"),
+        &read.await?,
+        LOAD_SECONDS,
+    );
+
+    worker.abort();
+    let began = Instant::now();
+    let breaches = store.audit(None).await?.breaches.len();
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "audit of {} tasks: {breaches} breaches, {seconds:.2} s",
+        tasks.len()
+    );
+    Ok(())
+}
+
+/// What one commit costs at least; sorted.
+fn sync_alone(directory: &Path) -> Result<Vec<Duration>, Failed> {
+    let mut file = File::create(directory.join("sync-alone"))?;
+    let (began, mut took) = (Instant::now(), Vec::new());
+    while began.elapsed() < Duration::from_secs(LOAD_SECONDS) {
+        let one = Instant::now();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        took.push(one.elapsed());
+    }
+    took.sort_unstable();
+    Ok(took)
+}
+
+async fn open_accounts(store: &Store) -> Result<Vec<AccountId>, Failed> {
+    let mut accounts = Vec::new();
+    for _ in 0..ACCOUNTS {
+        let account = store.create_account("throughput").await?.id;
+        let credits = Credits::from_thousandths(1_000_000_000);
+        store
+            .credit_account(&account, credits, &random_token()?)
+            .await?;
+        accounts.push(account);
+    }
+    Ok(accounts)
+}
+
+/// Claims whatever is due and settles it at once.
+async fn work(store: Store) -> Result<(), Failed> {
+    loop {
+        store.report_worker("throughput", 10_000).await?;
+        let claims = store.claim("throughput", 64).await?;
+        if claims.is_empty() {
+            store.job_added().await;
+        }
+        let settled = claims.iter().map(async |claim| {
+            let file = ResultFile {
+                name: random_token()?,
+                sha256: "0".repeat(64),
+                size_bytes: 1,
+                width: 1,
+                height: 1,
+            };
+            let succeeded = Settlement::Succeeded(file);
+            Ok::<_, Failed>(
+                store
+                    .settle(&claim.task_id, claim.attempt, succeeded, 0.1)
+                    .await?,
+            )
+        });
+        join_all(settled)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?;
+    }
+}
+
+/// Counted and created, as the API does; none when a limit refused it.
+async fn create(store: &Store, account: &AccountId) -> Result<Option<TaskId>, Failed> {
+    let key = IdempotencyKey::parse(random_token()?.as_bytes())?;
+    let task = NewTask {
+        source_url: SourceUrl::parse("https://pictures.example.org/a.png")?,
+        scale: Scale::X2,
+        face_enhance: false,
+    };
+    store.count_create_request(account).await?;
+    Ok(
+        match store
+            .create_task(account, &key, &task, &RequestId::random()?)
+            .await?
+        {
+            CreateOutcome::Created(task) => Some(task.id),
+            CreateOutcome::ActiveLimit { .. } => None,
+            other => return Err(format!("not accepted: {other:?}").into()),
+        },
+    )
+}
+
+type Created = (Vec<Duration>, Vec<(AccountId, TaskId)>);
+
+async fn as_many_as_possible(store: &Store, accounts: &[AccountId]) -> Result<Created, Failed> {
+    let until = Instant::now() + Duration::from_secs(LOAD_SECONDS);
+    let mut clients = JoinSet::new();
+    for client in 0..IN_FLIGHT {
+        let (store, accounts) = (store.clone(), accounts.to_vec());
+        clients.spawn(async move {
+            let (mut took, mut tasks) = (Vec::new(), Vec::new());
+            for account in accounts.iter().cycle().skip(client) {
+                if Instant::now() > until {
+                    break;
+                }
+                let one = Instant::now();
+                if let Some(task) = create(&store, account).await? {
+                    took.push(one.elapsed());
+                    tasks.push((account.clone(), task));
+                }
+            }
+            Ok::<Created, Failed>((took, tasks))
+        });
+    }
+    let (mut took, mut tasks) = (Vec::new(), Vec::new());
+    while let Some(client) = clients.join_next().await {
+        let (more, created) = client??;
+        took.extend(more);
+        tasks.extend(created);
+    }
+    Ok((took, tasks))
+}
+
+/// Starts one call after the other at this rate, whether or not the last has been answered; sorted.
+async fn paced<F>(a_second: u32, call: impl Fn(usize) -> F) -> Result<Vec<Duration>, Failed>
+where
+    F: Future<Output = Result<(), Failed>> + Send + 'static,
+{
+    let mut tick = interval(Duration::from_secs(1) / a_second);
+    let mut calls = JoinSet::new();
+    for n in 0..a_second as usize * LOAD_SECONDS as usize {
+        tick.tick().await;
+        let one = call(n);
+        calls.spawn(async move {
+            let began = Instant::now();
+            one.await.map(|()| began.elapsed())
+        });
+    }
+    let mut took = Vec::new();
+    while let Some(one) = calls.join_next().await {
+        took.push(one??);
+    }
+    took.sort_unstable();
+    Ok(took)
+}
+
+fn report(what: &str, sorted: &[Duration], seconds: u64) {
+    let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    println!(
+        "{what}: {}/s, p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms",
+        sorted.len() as u64 / seconds,
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+}

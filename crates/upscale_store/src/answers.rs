@@ -1,0 +1,281 @@
+//! What the store's verbs take and answer: plain facts, the same for every engine.
+
+use upscale_core::{
+    AccountId, Credits, FailureMessage, KeyId, Permission, RequestId, ResultFile, Scale, SourceUrl,
+    Task, TaskId, Timestamp,
+};
+
+/// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Busy, locked, full, cut off: the same call may work later. After a failed commit the outcome is unknown.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// A row breaks a rule that this code keeps: somebody must look.
+    #[error("the store holds something impossible: {0}")]
+    Corrupt(String),
+}
+
+/// How the store behaves; the defaults are the contract's.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreOptions {
+    /// Seconds from acceptance to a terminal state.
+    pub deadline_seconds: i64,
+    /// Seconds a claim lives without a heartbeat.
+    pub lease_seconds: i64,
+    /// Hours result files are kept, ≥ 24.
+    pub result_retention_hours: i64,
+    /// Days task records and keys are kept.
+    pub record_retention_days: i64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        use upscale_core::limits::{
+            DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
+        };
+        Self {
+            deadline_seconds: DEADLINE_SECONDS,
+            lease_seconds: LEASE_SECONDS,
+            result_retention_hours: RESULT_RETENTION_HOURS,
+            record_retention_days: RECORD_RETENTION_DAYS,
+        }
+    }
+}
+
+/// An account and its money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its name for ever.
+    pub id: AccountId,
+    /// What the operator or owner calls it.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its first purchase opened access, if any did.
+    pub activated_at: Option<Timestamp>,
+    /// Credits that can be reserved.
+    pub available: Credits,
+    /// Credits reserved by processing tasks and by refunds still pending.
+    pub reserved: Credits,
+    /// Credits charged so far.
+    pub charged: Credits,
+    /// Tasks processing now.
+    pub active_tasks: u32,
+    /// Tasks accepted this UTC day.
+    pub accepted_today: u32,
+}
+
+/// What became of a purchase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PurchaseOutcome {
+    /// The credits are available now.
+    Credited,
+    /// This reference was credited before with the same account and amount; nothing changed.
+    AlreadyCredited,
+    /// This reference was credited before to another account or with another amount; nothing changed.
+    ReferenceTaken,
+    /// There is no such account.
+    NoSuchAccount,
+}
+
+/// One API key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Names the key; is not the key.
+    pub id: KeyId,
+    /// Whose it is.
+    pub account_id: AccountId,
+    /// What it may do.
+    pub permission: Permission,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// From when on it is refused (a rotation sets a moment in the future).
+    pub revoked_at: Option<Timestamp>,
+    /// The last characters of the secret, to recognise it by.
+    pub hint: String,
+}
+
+/// Who is calling: what authentication needs to know, read in one query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The account behind the key.
+    pub account_id: AccountId,
+    /// The key that was used.
+    pub key_id: KeyId,
+    /// What the key may do.
+    pub permission: Permission,
+    /// Whether the account has ever paid.
+    pub activated: bool,
+    /// When the key was last recorded as used.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// The create-request window after this request was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateWindow {
+    /// Whether this request is within the limit.
+    pub allowed: bool,
+    /// The limit.
+    pub limit: u32,
+    /// What is left after this request.
+    pub remaining: u32,
+    /// When the window ends.
+    pub reset_at: Timestamp,
+    /// The store's time when it counted.
+    pub now: Timestamp,
+}
+
+/// The answer to a create.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CreateOutcome {
+    /// Accepted now: reserved, queued, durable.
+    Created(Task),
+    /// The key and the parameters are known: the task as it is now.
+    Replayed(Task),
+    /// The key is known with other parameters.
+    Conflict,
+    /// 20 are active.
+    ActiveLimit {
+        /// 1–30.
+        retry_after_seconds: i64,
+    },
+    /// 2,500 were accepted today.
+    DailyLimit {
+        /// Until 00:00 UTC, ≥ 1.
+        retry_after_seconds: i64,
+    },
+    /// Fewer credits than the price.
+    InsufficientCredits {
+        /// What there is.
+        available: Credits,
+    },
+    /// The backlog would pass the deadline, or the account is stopped by a breached invariant.
+    Overloaded {
+        /// 1–60.
+        retry_after_seconds: i64,
+    },
+}
+
+/// A job taken by a worker. Every later word about it carries `attempt`, the fence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The task to do.
+    pub task_id: TaskId,
+    /// Whose it is.
+    pub account_id: AccountId,
+    /// 1 for the first claim; the fencing token.
+    pub attempt: i64,
+    /// Transient failures so far.
+    pub transient_failures: u32,
+    /// Attempts that vanished so far (this claim not counted).
+    pub crashes: u32,
+    /// Where the source is.
+    pub source_url: SourceUrl,
+    /// 2x or 4x.
+    pub scale: Scale,
+    /// Whether faces are improved.
+    pub face_enhance: bool,
+    /// The create request that ordered it, for logs.
+    pub request_id: RequestId,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it must be terminal.
+    pub deadline_at: Timestamp,
+    /// The store's time of the claim; the lease counts from here.
+    pub claimed_at: Timestamp,
+}
+
+/// How an attempt ended for good.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settlement {
+    /// The bytes exist, durable, under `name`.
+    Succeeded(ResultFile),
+    /// Nothing is charged; the refund follows at once.
+    Failed(FailureMessage),
+}
+
+/// Whether a word about a claim was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FenceOutcome {
+    /// Done.
+    Done,
+    /// The claim is no longer this worker's: nothing changed.
+    Lost,
+}
+
+/// What is known of a result file by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultRecord {
+    /// The task it belongs to.
+    pub task_id: TaskId,
+    /// The file.
+    pub file: ResultFile,
+    /// When the task succeeded.
+    pub finished_at: Timestamp,
+    /// Whether retention has removed the bytes.
+    pub removed: bool,
+}
+
+/// A key that signs result URLs.
+#[derive(Clone)]
+pub struct SigningKey {
+    /// Short name carried in the URL.
+    pub id: String,
+    /// 32 secret bytes.
+    pub secret: [u8; 32],
+}
+
+/// One ledger line, both legs in one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerLine {
+    /// Order of writing.
+    pub sequence: i64,
+    /// When.
+    pub at: Timestamp,
+    /// `purchase`, `reserve`, `charge`, `refund` or `reversal`.
+    pub kind: String,
+    /// Always positive; the kind says from where to where.
+    pub amount: Credits,
+    /// The task, but for purchases and reversals.
+    pub task_id: Option<TaskId>,
+    /// The payment's reference, for purchases and reversals.
+    pub external_reference: Option<String>,
+}
+
+/// What an audit found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditReport {
+    /// Invariants that were checked, by name (`I1` …).
+    pub checked: Vec<String>,
+    /// What is wrong; empty when all is well.
+    pub breaches: Vec<Breach>,
+}
+
+/// One broken invariant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach {
+    /// `I1` … `I12`.
+    pub invariant: String,
+    /// The account, where one can be named.
+    pub account_id: Option<AccountId>,
+    /// What was expected and what stands there.
+    pub detail: String,
+}
+
+/// The queue at a glance, for admission, metrics and operators.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueGlance {
+    /// Jobs waiting for a claim.
+    pub waiting: u32,
+    /// Jobs under a live lease.
+    pub claimed: u32,
+    /// Slots of workers that reported within the last lease.
+    pub live_slots: u32,
+    /// Moving average of seconds a job takes.
+    pub seconds_per_job: f64,
+    /// Age of the oldest open job.
+    pub oldest_seconds: i64,
+}

@@ -1,0 +1,302 @@
+//! The queue: order, leases, the fence, and what counts as a crash.
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use upscale_core::{AttemptFailure, TaskState, limits};
+
+use super::setting::{Setting, failure, on_every_engine, result_file};
+use crate::{Claim, FenceOutcome, Settlement, StoreError};
+
+#[tokio::test]
+async fn jobs_are_claimed_in_order_of_arrival_and_none_twice() {
+    on_every_engine(async |at: &Setting| {
+        let mut expected = Vec::new();
+        for n in 0..5 {
+            let account = at.account_for(1).await;
+            expected.push(at.accepted(&account, &format!("key {n}")).await.id);
+        }
+        let first = at.store.claim("one", 2).await.unwrap();
+        let rest = at.store.claim("other", 10).await.unwrap();
+        let claimed: Vec<_> = first
+            .iter()
+            .chain(&rest)
+            .map(|claim| claim.task_id.clone())
+            .collect();
+        assert_eq!(claimed, expected);
+        assert_eq!(at.store.claim("third", 10).await.unwrap(), []);
+        assert_eq!(at.store.claim("third", 0).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_burst_of_twenty_interleaves_with_a_newcomer() {
+    on_every_engine(async |at: &Setting| {
+        let (burst, newcomer) = (at.account_for(20).await, at.account_for(1).await);
+        for n in 0..20 {
+            at.accepted(&burst, &format!("key {n}")).await;
+        }
+        at.clock.advance_seconds(3);
+        let late = at.accepted(&newcomer, "one").await;
+        let order: Vec<_> = at.store.claim("worker", 21).await.unwrap();
+        let place = order
+            .iter()
+            .position(|claim| claim.task_id == late.id)
+            .unwrap();
+        // Two seconds behind for each task already active: the newcomer comes third.
+        assert_eq!(place, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_claimers_at_once_never_get_the_same_job() {
+    on_every_engine(async |at: &Setting| {
+        at.plenty_of_slots().await;
+        for _ in 0..3 {
+            let account = at.account_for(20).await;
+            let keys: Vec<String> = (0..20).map(|n| format!("key {n}")).collect();
+            join_all(keys.iter().map(|key| at.accepted(&account, key))).await;
+        }
+        let claims = join_all((0..40).map(|_| at.store.claim("worker", 2))).await;
+        let claimed: Vec<_> = claims
+            .into_iter()
+            .flat_map(|claims| claims.unwrap())
+            .map(|claim| claim.task_id)
+            .collect();
+        assert_eq!(claimed.len(), 60);
+        assert_eq!(claimed.into_iter().collect::<HashSet<_>>().len(), 60);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_keeps_a_claim_and_silence_loses_it() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        let claim = at.claimed().await;
+        assert_eq!(
+            (claim.attempt, claim.crashes, claim.claimed_at),
+            (1, 0, at.store.now())
+        );
+        for _ in 0..3 {
+            at.clock.advance_seconds(limits::LEASE_SECONDS - 1);
+            assert_eq!(at.store.claim("other", 1).await.unwrap(), []);
+            let beat = at
+                .store
+                .heartbeat(&claim.task_id, claim.attempt)
+                .await
+                .unwrap();
+            assert_eq!(beat, FenceOutcome::Done);
+        }
+        at.clock.advance_seconds(limits::LEASE_SECONDS);
+        let next = at.claimed().await;
+        assert_eq!(
+            (next.attempt, next.crashes, next.task_id),
+            (2, 1, claim.task_id)
+        );
+    })
+    .await;
+}
+
+/// Says everything a worker can say about a claim that is no longer its own.
+async fn assert_lost(at: &Setting, stale: &Claim) {
+    let (task, attempt) = (&stale.task_id, stale.attempt);
+    let succeeded = Settlement::Succeeded(result_file());
+    let transient = AttemptFailure::Transient;
+    let answers = [
+        at.store.heartbeat(task, attempt).await.unwrap(),
+        at.store.release(task, attempt).await.unwrap(),
+        at.store
+            .retry_later(task, attempt, transient, 0)
+            .await
+            .unwrap(),
+        at.store
+            .settle(task, attempt, succeeded, 1.0)
+            .await
+            .unwrap(),
+        at.store
+            .settle(task, attempt, failure(), 1.0)
+            .await
+            .unwrap(),
+    ];
+    assert_eq!(answers, [FenceOutcome::Lost; 5]);
+}
+
+#[tokio::test]
+async fn no_word_of_a_lost_claim_is_heard() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(2).await;
+        let task = at.accepted(&account, "the key").await;
+        let stale = at.claimed().await;
+        at.clock.advance_seconds(limits::LEASE_SECONDS);
+        let live = at.claimed().await;
+        assert_lost(at, &stale).await;
+        assert_eq!(
+            at.task(&account, &task.id).await.state,
+            TaskState::Processing
+        );
+        at.store.release(&live.task_id, live.attempt).await.unwrap();
+        assert_lost(at, &stale).await;
+        assert_lost(at, &live).await;
+        let last = at.claimed().await;
+        assert_eq!(at.succeed(&last).await, FenceOutcome::Done);
+        assert_lost(at, &last).await;
+        assert_eq!(at.account(&account).await.charged, limits::PRICE);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_expired_lease_that_nobody_took_over_is_still_heard() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        let claim = at.claimed().await;
+        at.clock.advance_seconds(limits::LEASE_SECONDS + 1);
+        assert_eq!(at.succeed(&claim).await, FenceOutcome::Done);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_vanished_attempt_fails_and_refunds_instead_of_a_third() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(2).await;
+        let poison = at.accepted(&account, "poison").await;
+        for attempt in 1..=2 {
+            assert_eq!(at.claimed().await.attempt, attempt);
+            at.clock.advance_seconds(limits::LEASE_SECONDS);
+        }
+        let behind = at.accepted(&account, "behind it").await;
+        assert_eq!(at.claimed().await.task_id, behind.id);
+        let TaskState::Failed { message, refund } = at.task(&account, &poison.id).await.state
+        else {
+            panic!("not failed");
+        };
+        assert_eq!(refund.as_str(), "refunded");
+        assert!(message.as_str().contains("2 times"), "{message:?}");
+        let standing = at.account(&account).await;
+        assert_eq!(
+            (standing.available, standing.active_tasks),
+            (limits::PRICE, 1)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_release_counts_nothing_and_is_due_at_once() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        for attempt in 1..=5 {
+            let claim = at.claimed().await;
+            assert_eq!(
+                (claim.attempt, claim.crashes, claim.transient_failures),
+                (attempt, 0, 0)
+            );
+            let released = at
+                .store
+                .release(&claim.task_id, claim.attempt)
+                .await
+                .unwrap();
+            assert_eq!(released, FenceOutcome::Done);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        let first = at.claimed().await;
+        let (task, transient) = (&first.task_id, AttemptFailure::Transient);
+        at.store
+            .retry_later(task, first.attempt, transient, 5_000)
+            .await
+            .unwrap();
+        at.clock.advance_seconds(4);
+        assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+        at.clock.advance_seconds(1);
+        let second = at.claimed().await;
+        assert_eq!((second.transient_failures, second.crashes), (1, 0));
+        at.store
+            .retry_later(task, second.attempt, AttemptFailure::Crash, 0)
+            .await
+            .unwrap();
+        let third = at.claimed().await;
+        assert_eq!((third.transient_failures, third.crashes), (1, 1));
+        let permanent = AttemptFailure::Permanent;
+        let refused = at
+            .store
+            .retry_later(task, third.attempt, permanent, 0)
+            .await;
+        assert!(
+            matches!(refused, Err(StoreError::Corrupt(_))),
+            "{refused:?}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_glance_counts_waiting_and_claimed_jobs_and_the_age_of_the_oldest() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(3).await;
+        assert_eq!(at.store.queue_glance().await.unwrap().oldest_seconds, 0);
+        for n in 0..3 {
+            at.accepted(&account, &format!("key {n}")).await;
+        }
+        at.claimed().await;
+        at.clock.advance_seconds(7);
+        let glance = at.store.queue_glance().await.unwrap();
+        assert_eq!(
+            (glance.waiting, glance.claimed, glance.oldest_seconds),
+            (2, 1, 7)
+        );
+        at.clock.advance_seconds(limits::LEASE_SECONDS);
+        let glance = at.store.queue_glance().await.unwrap();
+        assert_eq!(
+            (glance.waiting, glance.claimed),
+            (3, 0),
+            "an expired lease waits"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_job_added_before_anyone_waits_still_wakes_the_claimer() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        at.store.job_added().await;
+        let claim = at.claimed().await;
+        at.store
+            .release(&claim.task_id, claim.attempt)
+            .await
+            .unwrap();
+        at.store.job_added().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_source_that_todays_rules_refuse_fails_and_refunds_and_holds_nobody_up() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(2).await;
+        let refused = at.accepted(&account, "refused").await;
+        at.tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
+        let behind = at.accepted(&account, "behind it").await;
+        assert_eq!(at.claimed().await.task_id, behind.id);
+        let state = at.task(&account, &refused.id).await.state;
+        assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
+        assert_eq!(at.account(&account).await.available, limits::PRICE);
+    })
+    .await;
+}

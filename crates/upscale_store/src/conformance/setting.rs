@@ -1,0 +1,181 @@
+//! A fresh store with a clock that stands still, and the few gestures that most rules need.
+
+use tempfile::TempDir;
+use upscale_core::{
+    AccountId, Clock, Credits, FailureMessage, IdempotencyKey, NewTask, RequestId, ResultFile,
+    Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
+};
+
+use crate::{
+    Account, Claim, CreateOutcome, FenceOutcome, Results, Settlement, Store, StoreOptions,
+};
+
+/// Noon of a day in 2026: far from midnight, on the edge of a minute.
+pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_767_268_800_000_000);
+
+/// One engine's store, alone in its directory.
+pub(crate) struct Setting {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) results: Results,
+    pub(crate) directory: TempDir,
+    engine: &'static str,
+}
+
+/// Runs a rule on every engine and audits the books after it.
+pub(crate) async fn on_every_engine(rule: impl AsyncFn(&Setting)) {
+    for setting in every_engine().await {
+        rule(&setting).await;
+        setting.check_books().await;
+    }
+}
+
+/// One line an engine.
+async fn every_engine() -> Vec<Setting> {
+    vec![sqlite().await]
+}
+
+pub(crate) async fn sqlite() -> Setting {
+    let (directory, clock) = (TempDir::new().unwrap(), Clock::manual(NOON));
+    let options = StoreOptions::default();
+    let store = Store::open_sqlite(directory.path(), clock.clone(), options)
+        .await
+        .unwrap();
+    Setting {
+        store,
+        clock,
+        results: Results::local(&directory.path().join("results")).unwrap(),
+        directory,
+        engine: "sqlite",
+    }
+}
+
+impl Setting {
+    /// An account that has paid for this many tasks.
+    pub(crate) async fn account_for(&self, tasks: i64) -> AccountId {
+        let account = self.store.create_account("A customer").await.unwrap().id;
+        let credits = Credits::from_thousandths(limits::PRICE.thousandths() * tasks);
+        let reference = format!("payment of {account}");
+        self.store
+            .credit_account(&account, credits, &reference)
+            .await
+            .unwrap();
+        account
+    }
+
+    /// A worker with slots enough that the backlog turns nobody away.
+    pub(crate) async fn plenty_of_slots(&self) {
+        self.store.report_worker("plenty", 1_000).await.unwrap();
+    }
+
+    pub(crate) async fn account(&self, account: &AccountId) -> Account {
+        self.store.find_account(account).await.unwrap().unwrap()
+    }
+
+    /// Orders a 2x of the standing example under this key.
+    pub(crate) async fn order(&self, account: &AccountId, key: &str) -> CreateOutcome {
+        self.order_task(account, key, &example(Scale::X2)).await
+    }
+
+    pub(crate) async fn order_task(
+        &self,
+        account: &AccountId,
+        key: &str,
+        task: &NewTask,
+    ) -> CreateOutcome {
+        let request = RequestId::random().unwrap();
+        self.store
+            .create_task(account, &idempotency_key(key), task, &request)
+            .await
+            .unwrap()
+    }
+
+    /// A task that must be accepted.
+    pub(crate) async fn accepted(&self, account: &AccountId, key: &str) -> Task {
+        match self.order(account, key).await {
+            CreateOutcome::Created(task) => task,
+            other => panic!("{key} was not accepted: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn task(&self, account: &AccountId, task: &TaskId) -> Task {
+        self.store.find_task(account, task).await.unwrap().unwrap()
+    }
+
+    /// The one job that is due.
+    pub(crate) async fn claimed(&self) -> Claim {
+        let mut claims = self.store.claim("worker", 1).await.unwrap();
+        assert_eq!(claims.len(), 1, "one job must be due");
+        claims.remove(0)
+    }
+
+    pub(crate) async fn succeed(&self, claim: &Claim) -> FenceOutcome {
+        let settlement = Settlement::Succeeded(result_file());
+        self.store
+            .settle(&claim.task_id, claim.attempt, settlement, 3.0)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn fail(&self, claim: &Claim) -> FenceOutcome {
+        self.store
+            .settle(&claim.task_id, claim.attempt, failure(), 3.0)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn check_books(&self) {
+        let report = self.store.audit(None).await.unwrap();
+        assert_eq!(
+            report.breaches,
+            [],
+            "the books of {} are wrong",
+            self.engine
+        );
+    }
+
+    /// Changes rows behind the store's back.
+    pub(crate) fn tamper(&self, sql: &str) {
+        let file = self.directory.path().join("upscale.db");
+        let connection = rusqlite::Connection::open(file).unwrap();
+        connection
+            .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
+            .unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+}
+
+pub(crate) fn idempotency_key(key: &str) -> IdempotencyKey {
+    let key = key.replace(' ', "-");
+    IdempotencyKey::parse(format!("{key:->8}").as_bytes()).unwrap()
+}
+
+pub(crate) fn example(scale: Scale) -> NewTask {
+    NewTask {
+        source_url: SourceUrl::parse("https://pictures.example.org/a.png").unwrap(),
+        scale,
+        face_enhance: false,
+    }
+}
+
+pub(crate) fn result_file() -> ResultFile {
+    ResultFile {
+        name: random_token().unwrap(),
+        sha256: "0".repeat(64),
+        size_bytes: 5,
+        width: 8,
+        height: 6,
+    }
+}
+
+pub(crate) fn failure() -> Settlement {
+    Settlement::Failed(FailureMessage::new("The source answered 404"))
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the engine was {}", self.engine);
+        }
+    }
+}

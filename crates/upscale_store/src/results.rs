@@ -1,0 +1,192 @@
+//! Result files: bytes under an unguessable name, durable before anyone hears of them.
+
+use std::{
+    fs,
+    ops::Range,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::UNIX_EPOCH,
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, future, stream::BoxStream};
+use object_store::{
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path as Key,
+};
+use upscale_core::{Timestamp, is_token};
+
+use crate::StoreError;
+
+const SUFFIX: &str = ".png";
+
+/// Where result files live. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Results {
+    files: Arc<LocalFileSystem>,
+    directory: Arc<PathBuf>,
+}
+
+/// Part or all of a result file.
+pub struct ResultBody {
+    /// Length of the whole file.
+    pub size_bytes: u64,
+    /// The bytes of the asked range, in order.
+    pub stream: BoxStream<'static, Result<Bytes, StoreError>>,
+}
+
+impl Results {
+    /// Files under this directory, fsynced; makes it where absent, for its owner alone.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the directory cannot be made or opened.
+    pub fn local(directory: &Path) -> Result<Self, StoreError> {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
+        made.map_err(|error| cannot_read(directory, &error))?;
+        // Synced writes: the file's bytes, its name and its directory, before put() returns.
+        let files = LocalFileSystem::new_with_prefix(directory)
+            .map_err(failed)?
+            .with_fsync(true);
+        Ok(Self {
+            files: Arc::new(files),
+            directory: Arc::new(directory.to_owned()),
+        })
+    }
+
+    /// Writes `name`.png whole and durable (file and directory fsynced) or not at all. Names are tokens of
+    /// core, a new one for every attempt.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the bytes did not reach the disk.
+    pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
+        self.files
+            .put(&key(name)?, bytes.into())
+            .await
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// Opens a file; none when it is not there. `range` is within the file, not empty, end exclusive.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the file cannot be read.
+    pub async fn open(
+        &self,
+        name: &str,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<ResultBody>, StoreError> {
+        let options = GetOptions {
+            range: range.map(GetRange::Bounded),
+            ..GetOptions::default()
+        };
+        let Some(found) = if_there(self.files.get_opts(&key(name)?, options).await)? else {
+            return Ok(None);
+        };
+        Ok(Some(ResultBody {
+            size_bytes: found.meta.size,
+            stream: found.into_stream().map_err(failed).boxed(),
+        }))
+    }
+
+    /// Removes a file; removing what is not there is no error.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the file cannot be removed.
+    pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
+        if_there(self.files.delete(&key(name)?).await).map(drop)
+    }
+
+    /// Length of a file; none when it is not there.
+    pub(crate) async fn size_bytes(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let found = if_there(self.files.head(&key(name)?).await)?;
+        Ok(found.map(|meta| meta.size))
+    }
+
+    /// Names of the results last written before then. Files that are no results are left alone.
+    pub(crate) fn list_older_than(
+        &self,
+        before: Timestamp,
+    ) -> BoxStream<'static, Result<String, StoreError>> {
+        let old = self
+            .files
+            .list(None)
+            .map_err(failed)
+            .try_filter_map(move |meta| {
+                let is_old = meta.last_modified.timestamp_micros() < before.micros();
+                future::ready(Ok(is_old
+                    .then(|| result_name(meta.location.as_ref()))
+                    .flatten()))
+            });
+        old.boxed()
+    }
+
+    /// Removes what writes cut off by a crash left before then: `NAME.png#N`, which a listing hides.
+    pub(crate) async fn remove_unfinished(&self, before: Timestamp) -> Result<u32, StoreError> {
+        let directory = Arc::clone(&self.directory);
+        let removed = tokio::task::spawn_blocking(move || remove_unfinished(&directory, before))
+            .await
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        removed.map_err(|error| cannot_read(&self.directory, &error))
+    }
+}
+
+fn remove_unfinished(directory: &Path, before: Timestamp) -> std::io::Result<u32> {
+    let mut removed = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let file_name = entry.file_name();
+        let is_unfinished = file_name
+            .to_str()
+            .and_then(|name| name.split_once('#'))
+            .is_some_and(|(name, _)| result_name(name).is_some());
+        if !is_unfinished {
+            continue;
+        }
+        let written = entry
+            .metadata()?
+            .modified()?
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        if i64::try_from(written.as_micros()).is_ok_and(|micros| micros < before.micros()) {
+            fs::remove_file(entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// The token of `TOKEN.png`; none for any other file.
+fn result_name(file: &str) -> Option<String> {
+    file.strip_suffix(SUFFIX)
+        .filter(|name| is_token(name))
+        .map(str::to_owned)
+}
+
+/// A name is checked before it becomes a path: nothing but tokens, so nothing outside the directory.
+fn key(name: &str) -> Result<Key, StoreError> {
+    if !is_token(name) {
+        return Err(StoreError::Corrupt(format!(
+            "{name:?} cannot name a result"
+        )));
+    }
+    Ok(Key::from(format!("{name}{SUFFIX}")))
+}
+
+fn if_there<T>(result: object_store::Result<T>) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn failed(error: object_store::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+fn cannot_read(directory: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Unavailable(format!("{}: {error}", directory.display()))
+}

@@ -1,0 +1,206 @@
+//! One transaction: replay or conflict by the key, then core's admission, then reserve + task + job. Only an
+//! accepted create leaves a trace, so only it uses up the key.
+
+use rusqlite::{Row, params};
+use upscale_core::{
+    AccountFacts, AccountId, Admission, Credits, IdempotencyKey, NewTask, RequestId, Task, TaskId,
+    TaskState, Timestamp, admit, fingerprint, limits, priority_at,
+};
+
+use super::{
+    Db, Tx,
+    ledger::{Transfer, transfer},
+    queue_facts::queue_facts,
+    rows,
+};
+use crate::{CreateOutcome, StoreError};
+
+/// What a stopped account is told to wait: the live audit runs every minute.
+const STOPPED_RETRY_SECONDS: i64 = 60;
+
+/// What one create asks for.
+struct Order {
+    account: AccountId,
+    key: IdempotencyKey,
+    task: NewTask,
+    request: RequestId,
+}
+
+/// The account row as the transaction found it.
+struct Standing {
+    facts: AccountFacts,
+    stopped: bool,
+}
+
+impl Db {
+    pub(crate) async fn create_task(
+        &self,
+        account: &AccountId,
+        key: &IdempotencyKey,
+        task: &NewTask,
+        request: &RequestId,
+    ) -> Result<CreateOutcome, StoreError> {
+        let order = Order {
+            account: account.clone(),
+            key: key.clone(),
+            task: task.clone(),
+            request: request.clone(),
+        };
+        let outcome = self.write(move |tx| create_task(tx, &order)).await?;
+        if matches!(outcome, CreateOutcome::Created(_)) {
+            self.job_added.notify_one();
+        }
+        Ok(outcome)
+    }
+}
+
+fn create_task(tx: &Tx<'_>, order: &Order) -> Result<CreateOutcome, StoreError> {
+    let parameters = fingerprint(&order.task);
+    if let Some((before, task)) = find_by_key(tx, order)? {
+        return Ok(if before == parameters {
+            CreateOutcome::Replayed(task)
+        } else {
+            CreateOutcome::Conflict
+        });
+    }
+    let standing = standing(tx, &order.account)?;
+    if standing.stopped {
+        return Ok(CreateOutcome::Overloaded {
+            retry_after_seconds: STOPPED_RETRY_SECONDS,
+        });
+    }
+    let prio_at = priority_at(tx.now, standing.facts.active_tasks);
+    Ok(
+        match admit(standing.facts, queue_facts(tx, prio_at)?, tx.now) {
+            Admission::Accept => CreateOutcome::Created(accept(tx, order, &parameters, prio_at)?),
+            Admission::ActiveLimit {
+                retry_after_seconds,
+            } => CreateOutcome::ActiveLimit {
+                retry_after_seconds,
+            },
+            Admission::DailyLimit {
+                retry_after_seconds,
+            } => CreateOutcome::DailyLimit {
+                retry_after_seconds,
+            },
+            Admission::InsufficientCredits => CreateOutcome::InsufficientCredits {
+                available: standing.facts.available,
+            },
+            Admission::Overloaded {
+                retry_after_seconds,
+            } => CreateOutcome::Overloaded {
+                retry_after_seconds,
+            },
+        },
+    )
+}
+
+fn find_by_key(tx: &Tx<'_>, order: &Order) -> Result<Option<(String, Task)>, StoreError> {
+    tx.find(
+        "SELECT * FROM task WHERE account_id = ?1 AND idempotency_key = ?2",
+        [order.account.as_str(), order.key.as_str()],
+        |row| Ok((row.get("fingerprint")?, rows::task(row)?)),
+    )
+}
+
+fn standing(tx: &Tx<'_>, account: &AccountId) -> Result<Standing, StoreError> {
+    let found = tx.find(
+        "SELECT available, active_tasks, stopped,
+             (SELECT accepted FROM account_day WHERE account_id = id AND day = ?2) AS accepted_today
+         FROM account WHERE id = ?1",
+        params![account.as_str(), tx.now.utc_day()],
+        parse_standing,
+    )?;
+    found.ok_or_else(|| StoreError::Corrupt(format!("a caller's account {account} is not there")))
+}
+
+fn parse_standing(row: &Row<'_>) -> Result<Standing, StoreError> {
+    let facts = AccountFacts {
+        active_tasks: rows::count(row, "active_tasks")?,
+        accepted_today: row.get::<_, Option<u32>>("accepted_today")?.unwrap_or(0),
+        available: Credits::from_thousandths(row.get("available")?),
+    };
+    Ok(Standing {
+        facts,
+        stopped: row.get("stopped")?,
+    })
+}
+
+fn accept(
+    tx: &Tx<'_>,
+    order: &Order,
+    parameters: &str,
+    prio_at: Timestamp,
+) -> Result<Task, StoreError> {
+    let task = Task {
+        id: TaskId::random()?,
+        account_id: order.account.clone(),
+        created_at: tx.now,
+        deadline_at: tx.now.plus_seconds(tx.options.deadline_seconds),
+        state: TaskState::Processing,
+    };
+    insert_task(tx, &task, order, parameters)?;
+    transfer(
+        tx,
+        &order.account,
+        &Transfer::Reserve(&task.id),
+        limits::PRICE,
+    )?;
+    count_task(tx, &order.account)?;
+    insert_job(tx, &task, prio_at)?;
+    Ok(task)
+}
+
+fn insert_task(
+    tx: &Tx<'_>,
+    task: &Task,
+    order: &Order,
+    parameters: &str,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale, face_enhance,
+             price, request_id, created_at, day, deadline_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        params![
+            task.id.as_str(),
+            order.account.as_str(),
+            order.key.as_str(),
+            parameters,
+            order.task.source_url.as_str(),
+            order.task.scale.factor() as i64,
+            order.task.face_enhance,
+            limits::PRICE.thousandths(),
+            order.request.as_str(),
+            task.created_at.micros(),
+            task.created_at.utc_day(),
+            task.deadline_at.micros()
+        ],
+    )
+}
+
+/// The two counters that the next create decides by.
+fn count_task(tx: &Tx<'_>, account: &AccountId) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = ?1",
+        [account.as_str()],
+    )?;
+    tx.execute_one(
+        "INSERT INTO account_day (account_id, day, accepted) VALUES (?1, ?2, 1)
+         ON CONFLICT (account_id, day) DO UPDATE SET accepted = accepted + 1",
+        params![account.as_str(), tx.now.utc_day()],
+    )
+}
+
+fn insert_job(tx: &Tx<'_>, task: &Task, prio_at: Timestamp) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
+         VALUES (?1, ?2, ?3, ?4, ?3, ?5)",
+        params![
+            task.id.as_str(),
+            task.account_id.as_str(),
+            task.created_at.micros(),
+            prio_at.micros(),
+            task.deadline_at.micros()
+        ],
+    )
+}

@@ -1,0 +1,106 @@
+//! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
+//! Purchase, create and settle call this; nothing else moves money.
+
+use rusqlite::{Row, params};
+use upscale_core::{AccountId, Credits, TaskId};
+
+use super::{
+    Db, Tx,
+    rows::{self, time},
+};
+use crate::{LedgerLine, StoreError};
+
+/// What a transfer is for.
+pub(super) enum Transfer<'a> {
+    /// Money came in, under the payment's reference: cash → available.
+    Purchase(&'a str),
+    /// A task was accepted: available → held.
+    Reserve(&'a TaskId),
+    /// It succeeded: held → revenue.
+    Charge(&'a TaskId),
+    /// It failed: held → available.
+    Refund(&'a TaskId),
+}
+
+impl Transfer<'_> {
+    /// Kind, the purse the amount leaves, the purse it enters.
+    fn legs(&self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Purchase(_) => ("purchase", "cash", "available"),
+            Self::Reserve(_) => ("reserve", "available", "held"),
+            Self::Charge(_) => ("charge", "held", "revenue"),
+            Self::Refund(_) => ("refund", "held", "available"),
+        }
+    }
+}
+
+/// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
+/// and a second use of a reference; the account's checks refuse a balance below zero.
+pub(super) fn transfer(
+    tx: &Tx<'_>,
+    account: &AccountId,
+    transfer: &Transfer<'_>,
+    amount: Credits,
+) -> Result<(), StoreError> {
+    let (kind, debit, credit) = transfer.legs();
+    let (task, reference) = match transfer {
+        Transfer::Purchase(reference) => (None, Some(*reference)),
+        Transfer::Reserve(task) | Transfer::Charge(task) | Transfer::Refund(task) => {
+            (Some(task.as_str()), None)
+        }
+    };
+    tx.execute_one(
+        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            tx.now.micros(),
+            account.as_str(),
+            kind,
+            debit,
+            credit,
+            amount.thousandths(),
+            task,
+            reference
+        ],
+    )?;
+    let change = |purse: &str| {
+        (i64::from(credit == purse) - i64::from(debit == purse)) * amount.thousandths()
+    };
+    tx.execute_one(
+        "UPDATE account SET available = available + ?2, held = held + ?3, charged = charged + ?4 WHERE id = ?1",
+        params![account.as_str(), change("available"), change("held"), change("revenue")],
+    )
+}
+
+impl Db {
+    pub(crate) async fn list_ledger(
+        &self,
+        account: &AccountId,
+        limit: u32,
+    ) -> Result<Vec<LedgerLine>, StoreError> {
+        let account = account.clone();
+        self.read(move |tx| {
+            tx.list(
+                "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
+                 WHERE account_id = ?1 ORDER BY sequence DESC LIMIT ?2",
+                params![account.as_str(), limit],
+                ledger_line,
+            )
+        })
+        .await
+    }
+}
+
+fn ledger_line(row: &Row<'_>) -> Result<LedgerLine, StoreError> {
+    let has_task = row.get::<_, Option<String>>("task_id")?.is_some();
+    Ok(LedgerLine {
+        sequence: row.get("sequence")?,
+        at: time(row, "at")?,
+        kind: row.get("kind")?,
+        amount: Credits::from_thousandths(row.get("amount")?),
+        task_id: has_task
+            .then(|| rows::task_id(row, "task_id"))
+            .transpose()?,
+        external_reference: row.get("external_reference")?,
+    })
+}

@@ -1,0 +1,90 @@
+//! What is known of the queue as a whole: for admission, metrics and operators. Also the measured pace.
+
+use rusqlite::params;
+use upscale_core::{QueueFacts, SECONDS_PER_JOB_DEFAULT, Timestamp};
+
+use super::{Db, Tx};
+use crate::{QueueGlance, StoreError};
+
+const MICROS_PER_SECOND: f64 = 1_000_000.0;
+/// Weight of one more job in the moving average: half of it is older than eleven jobs.
+const PACE_WEIGHT: f64 = 1.0 / 16.0;
+
+impl Db {
+    pub(crate) async fn queue_glance(&self) -> Result<QueueGlance, StoreError> {
+        self.read(queue_glance).await
+    }
+}
+
+/// What `core::admit` asks about the queue for a job that would have this place in it. Only what is ahead of it
+/// counts: one account's burst, or its slow sources, must not turn newcomers away whom it would not delay.
+pub(super) fn queue_facts(tx: &Tx<'_>, prio_at: Timestamp) -> Result<QueueFacts, StoreError> {
+    let jobs_ahead = tx.number(
+        "SELECT count(*) FROM job WHERE prio_at <= ?1 OR worker IS NOT NULL",
+        [prio_at.micros()],
+    )?;
+    Ok(QueueFacts {
+        jobs_ahead: whole(jobs_ahead),
+        live_slots: live_slots(tx)?,
+        seconds_per_job: seconds_per_job(tx)?,
+        deadline_seconds: tx.options.deadline_seconds,
+    })
+}
+
+fn queue_glance(tx: &Tx<'_>) -> Result<QueueGlance, StoreError> {
+    let open = tx.number("SELECT count(*) FROM job", [])?;
+    let claimed = tx.number(
+        "SELECT count(*) FROM job WHERE worker IS NOT NULL AND visible_at > ?1",
+        [tx.now.micros()],
+    )?;
+    let oldest = tx.number(
+        "SELECT coalesce(min(created_at), ?1) FROM job",
+        [tx.now.micros()],
+    )?;
+    Ok(QueueGlance {
+        waiting: whole(open - claimed),
+        claimed: whole(claimed),
+        live_slots: live_slots(tx)?,
+        seconds_per_job: seconds_per_job(tx)?,
+        oldest_seconds: tx.now.seconds_since(Timestamp::from_micros(oldest)).max(0),
+    })
+}
+
+/// Workers that reported within the last lease; one from the future (the clock stepped back) is not alive.
+fn live_slots(tx: &Tx<'_>) -> Result<u32, StoreError> {
+    let lease = tx.options.lease_seconds;
+    let (after, until) = (tx.now.plus_seconds(-lease), tx.now.plus_seconds(lease));
+    let slots = tx.number(
+        "SELECT coalesce(sum(slots), 0) FROM worker WHERE seen_at > ?1 AND seen_at <= ?2",
+        params![after.micros(), until.micros()],
+    )?;
+    Ok(whole(slots))
+}
+
+fn seconds_per_job(tx: &Tx<'_>) -> Result<f64, StoreError> {
+    let measured = tx.find("SELECT job_micros FROM pace", [], |row| {
+        Ok(row.get::<_, i64>(0)?)
+    })?;
+    Ok(measured.map_or(SECONDS_PER_JOB_DEFAULT, |micros| {
+        micros as f64 / MICROS_PER_SECOND
+    }))
+}
+
+/// Takes one ended job into the moving average, which starts at the default.
+pub(super) fn record_pace(tx: &Tx<'_>, seconds: f64) -> Result<(), StoreError> {
+    if !seconds.is_finite() {
+        return Ok(());
+    }
+    let longest = tx.options.deadline_seconds as f64;
+    let before = seconds_per_job(tx)?;
+    let after = before + (seconds.clamp(0.0, longest) - before) * PACE_WEIGHT;
+    tx.execute_one(
+        "INSERT INTO pace (id, job_micros) VALUES (1, ?1)
+         ON CONFLICT (id) DO UPDATE SET job_micros = excluded.job_micros",
+        [(after * MICROS_PER_SECOND) as i64],
+    )
+}
+
+fn whole(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,42 @@
+//! The create-request window: a fixed minute per account, counted durably on its own, so that a create that
+//! fails later does not give its request back.
+
+use rusqlite::params;
+use upscale_core::{
+    AccountId, Timestamp,
+    limits::{CREATE_REQUESTS_PER_MINUTE, CREATE_WINDOW_SECONDS},
+};
+
+use super::{Db, Tx};
+use crate::{RateWindow, StoreError};
+
+impl Db {
+    pub(crate) async fn count_create_request(
+        &self,
+        account: &AccountId,
+    ) -> Result<RateWindow, StoreError> {
+        let account = account.clone();
+        self.write(move |tx| count(tx, &account)).await
+    }
+}
+
+fn count(tx: &Tx<'_>, account: &AccountId) -> Result<RateWindow, StoreError> {
+    let window = tx.now.unix_seconds().div_euclid(CREATE_WINDOW_SECONDS);
+    // Counted up to the limit only: a flood past it changes no row and costs the disk nothing.
+    let counted = tx.find(
+        "INSERT INTO rate_window (account_id, window, requests) VALUES (?1, ?2, 1)
+         ON CONFLICT (account_id, window) DO UPDATE SET requests = requests + 1 WHERE requests < ?3
+         RETURNING requests",
+        params![account.as_str(), window, CREATE_REQUESTS_PER_MINUTE],
+        |row| Ok(row.get::<_, u32>(0)?),
+    )?;
+    Ok(RateWindow {
+        allowed: counted.is_some(),
+        limit: CREATE_REQUESTS_PER_MINUTE,
+        remaining: counted.map_or(0, |requests| {
+            CREATE_REQUESTS_PER_MINUTE.saturating_sub(requests)
+        }),
+        reset_at: Timestamp::from_micros(0).plus_seconds((window + 1) * CREATE_WINDOW_SECONDS),
+        now: tx.now,
+    })
+}

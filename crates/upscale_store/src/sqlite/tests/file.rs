@@ -1,0 +1,230 @@
+//! The file itself: who may read it, what happens when it cannot grow or is locked, what survives a stop.
+
+use std::os::unix::fs::PermissionsExt;
+
+use rusqlite::Connection;
+use upscale_core::{TaskState, limits};
+
+use crate::{
+    CreateOutcome, Store, StoreError, StoreOptions,
+    conformance::setting::{Setting, failure, sqlite},
+};
+
+fn outsider(at: &Setting) -> Connection {
+    Connection::open(at.directory.path().join("upscale.db")).unwrap()
+}
+
+/// Caps how many pages the writing connection may use, as a full disk does; 0 lifts the cap.
+async fn cap_pages(at: &Setting, pages: i64) {
+    let Store::Sqlite(db) = &at.store;
+    let pages = if pages == 0 {
+        i64::from(u32::MAX - 1)
+    } else {
+        pages
+    };
+    db.write(move |tx| tx.number(&format!("PRAGMA max_page_count = {pages}"), []))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn nobody_but_the_owner_reads_the_file() {
+    let at = sqlite().await;
+    at.account_for(1).await;
+    for file in ["upscale.db", "upscale.db-wal"] {
+        let mode = at
+            .directory
+            .path()
+            .join(file)
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn the_ledger_refuses_changes_and_deletions() {
+    let at = sqlite().await;
+    at.account_for(1).await;
+    for sql in ["UPDATE ledger SET amount = 1", "DELETE FROM ledger"] {
+        let refused = outsider(&at).execute_batch(sql).unwrap_err();
+        assert!(refused.to_string().contains("append-only"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_breaks_a_check_is_refused_by_the_file_itself() {
+    let at = sqlite().await;
+    let account = at.account_for(1).await;
+    at.accepted(&account, "the key").await;
+    for sql in [
+        "UPDATE account SET available = -1",
+        "UPDATE account SET held = -1",
+        "UPDATE task SET state = 'succeeded'",
+        "UPDATE task SET state = 'failed', finished_at = created_at",
+        "UPDATE task SET state = 'done'",
+        "UPDATE task SET price = 0",
+        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
+         SELECT 0, account_id, 'charge', 'available', 'revenue', 1, 'ups_1' FROM task",
+        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
+         SELECT 0, account_id, 'reserve', 'available', 'held', 700, id FROM task",
+    ] {
+        assert!(outsider(&at).execute_batch(sql).is_err(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_unavailable_and_loses_nothing_and_passes() {
+    let at = sqlite().await;
+    at.plenty_of_slots().await;
+    let account = at.account_for(20).await;
+    let before = at.accepted(&account, "before").await;
+    cap_pages(&at, 1).await;
+    let mut refused = 0;
+    for n in 0..200 {
+        match at.store.create_account(&format!("{n:0>100}")).await {
+            Ok(_) => {}
+            Err(StoreError::Unavailable(_)) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused > 0, "the disk never filled");
+    assert_eq!(
+        at.task(&account, &before.id).await.state,
+        TaskState::Processing
+    );
+    cap_pages(&at, 0).await;
+    at.accepted(&account, "after").await;
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn one_full_write_does_not_take_its_neighbours_down_unheard() {
+    let at = sqlite().await;
+    cap_pages(&at, 1).await;
+    let names: Vec<String> = (0..400).map(|n| format!("{n:0>100}")).collect();
+    let made = names.iter().map(|name| at.store.create_account(name));
+    let made = futures_util::future::join_all(made).await;
+    cap_pages(&at, 0).await;
+    let listed = at.store.list_accounts().await.unwrap();
+    // Whoever heard yes is there; whoever is there heard yes.
+    assert_eq!(
+        listed.len(),
+        made.iter().filter(|answer| answer.is_ok()).count()
+    );
+    assert!(made.iter().any(Result::is_err) && made.len() == 400);
+}
+
+#[tokio::test]
+async fn a_lock_held_elsewhere_stops_writes_until_it_is_let_go_and_never_stops_reads() {
+    let at = sqlite().await;
+    let account = at.account_for(1).await;
+    let other = outsider(&at);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = at.store.check_writable().await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    assert_eq!(at.account(&account).await.available, limits::PRICE);
+    other.execute_batch("ROLLBACK").unwrap();
+    at.store.check_writable().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_dropped_in_the_middle_of_everything_opens_again_as_it_was() {
+    let mut at = sqlite().await;
+    let account = at.account_for(5).await;
+    let (done, open) = (
+        at.accepted(&account, "done").await,
+        at.accepted(&account, "open").await,
+    );
+    at.succeed(&at.claimed().await).await;
+    let claim = at.claimed().await;
+    for _ in 0..3 {
+        let options = StoreOptions::default();
+        at.store = Store::open_sqlite(at.directory.path(), at.clock.clone(), options)
+            .await
+            .unwrap();
+        assert!(matches!(
+            at.task(&account, &done.id).await.state,
+            TaskState::Succeeded(_)
+        ));
+        assert_eq!(
+            at.task(&account, &open.id).await.state,
+            TaskState::Processing
+        );
+        let replayed = at.order(&account, "open").await;
+        assert!(
+            matches!(replayed, CreateOutcome::Replayed(_)),
+            "{replayed:?}"
+        );
+        at.check_books().await;
+    }
+    // The claim was the old process's, but its fence is still good.
+    at.succeed(&claim).await;
+    assert!(matches!(
+        at.task(&account, &open.id).await.state,
+        TaskState::Succeeded(_)
+    ));
+}
+
+#[tokio::test]
+async fn a_write_waiting_when_its_caller_goes_away_is_still_whole() {
+    let at = sqlite().await;
+    let account = at.account_for(1).await;
+    let other = outsider(&at);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    {
+        let mut order = std::pin::pin!(at.order(&account, "the key"));
+        assert!(futures_util::poll!(order.as_mut()).is_pending());
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    at.store.check_writable().await.unwrap();
+    let now = at.order(&account, "the key").await;
+    assert!(matches!(now, CreateOutcome::Replayed(_)), "{now:?}");
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn a_refund_that_somebody_else_finished_is_not_given_again() {
+    let at = sqlite().await;
+    let account = at.account_for(1).await;
+    let task = at.accepted(&account, "the key").await.id;
+    let claim = at.claimed().await;
+    at.store
+        .settle_first_step(&task, claim.attempt, failure(), 1.0)
+        .await
+        .unwrap();
+    assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
+    let Store::Sqlite(db) = &at.store;
+    assert_eq!(db.refund(vec![task]).await.unwrap(), 0);
+    assert_eq!(at.account(&account).await.available, limits::PRICE);
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn the_writing_connection_syncs_every_commit_and_the_reading_ones_cannot_write() {
+    let at = sqlite().await;
+    let Store::Sqlite(db) = &at.store;
+    for (pragma, expected) in [("synchronous", 2), ("foreign_keys", 1), ("query_only", 0)] {
+        let sql = format!("PRAGMA {pragma}");
+        let set = db.write(move |tx| tx.number(&sql, [])).await.unwrap();
+        assert_eq!(set, expected, "{pragma}");
+    }
+    let journal = db.read(|tx| {
+        tx.find(
+            "PRAGMA journal_mode",
+            [],
+            |row| Ok(row.get::<_, String>(0)?),
+        )
+    });
+    assert_eq!(journal.await.unwrap().as_deref(), Some("wal"));
+    let written = db.read(|tx| tx.execute("DELETE FROM probe", [])).await;
+    assert!(
+        matches!(written, Err(StoreError::Unavailable(_))),
+        "{written:?}"
+    );
+}

@@ -1,0 +1,244 @@
+//! A fault at every statement and every commit, one after the other, of a purchase, a create, a claim and
+//! each way a task can end. Whoever was told "unavailable" does what the contract says: asks again. However
+//! it was cut, there is one task, one reserve, one settlement, and the books are right at every moment.
+
+use tempfile::TempDir;
+use upscale_core::{AccountId, Clock, Credits, RequestId, Scale, TaskId, TaskState, limits};
+
+use crate::{
+    Claim, CreateOutcome, Settlement, Store, StoreError, StoreOptions,
+    conformance::setting::{NOON, example, failure, idempotency_key, result_file},
+    sqlite::{Durability, faults::Faults},
+};
+
+/// How the task ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ending {
+    Succeeds,
+    Fails,
+    /// Two attempts vanish: the claim fails it.
+    Poison,
+    /// Nobody claims it: the reaper fails it.
+    Overdue,
+}
+
+/// Where the fault strikes.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Statement,
+    BeforeCommit,
+    AfterCommit,
+}
+
+struct World {
+    store: Store,
+    clock: Clock,
+    directory: TempDir,
+    account: AccountId,
+    faults: Faults,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (directory, clock) = (TempDir::new().unwrap(), Clock::manual(NOON));
+        let store = open(&directory, &clock).await;
+        let account = store.create_account("A customer").await.unwrap().id;
+        let Store::Sqlite(db) = &store;
+        let faults = db.faults.clone();
+        Self {
+            store,
+            clock,
+            directory,
+            account,
+            faults,
+        }
+    }
+
+    /// Asks until the store answers. After a fault the process is another one half of the time: it opens
+    /// the file anew.
+    async fn insist<T>(&mut self, ask: impl AsyncFn(&Self) -> Result<T, StoreError>) -> T {
+        for round in 0..5 {
+            let answer = ask(self).await;
+            assert_eq!(
+                self.store.audit(None).await.unwrap().breaches,
+                [],
+                "after {answer:?}",
+                answer = answer.as_ref().err()
+            );
+            match answer {
+                Ok(answer) => return answer,
+                Err(StoreError::Unavailable(_)) if round % 2 == 0 => {}
+                Err(StoreError::Unavailable(_)) => {
+                    self.store = open(&self.directory, &self.clock).await
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("five times unavailable after one fault");
+    }
+
+    async fn order(&mut self) -> TaskId {
+        let outcome = self
+            .insist(async |world| {
+                let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
+                world
+                    .store
+                    .create_task(&world.account, &key, &example(Scale::X2), &request)
+                    .await
+            })
+            .await;
+        match outcome {
+            CreateOutcome::Created(task) | CreateOutcome::Replayed(task) => task.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Claims until the job is handed out; a claim whose answer was lost comes back when its lease ends.
+    async fn claim(&mut self) -> Option<Claim> {
+        for _ in 0..3 {
+            let mut claims = self
+                .insist(async |world| world.store.claim("worker", 1).await)
+                .await;
+            if let Some(claim) = claims.pop() {
+                return Some(claim);
+            }
+            self.clock.advance_seconds(limits::LEASE_SECONDS);
+        }
+        None
+    }
+
+    async fn settle(&mut self, settlement: Settlement) {
+        let claim = self.claim().await.expect("no job to settle");
+        let settle = async |world: &Self| {
+            world
+                .store
+                .settle(&claim.task_id, claim.attempt, settlement.clone(), 1.0)
+                .await
+        };
+        self.insist(settle).await;
+    }
+
+    async fn end(&mut self, ending: Ending) {
+        match ending {
+            Ending::Succeeds => self.settle(Settlement::Succeeded(result_file())).await,
+            Ending::Fails => self.settle(failure()).await,
+            Ending::Poison => {
+                while self.claim().await.is_some() {
+                    self.clock.advance_seconds(limits::LEASE_SECONDS);
+                }
+            }
+            Ending::Overdue => {
+                self.clock.advance_seconds(limits::DEADLINE_SECONDS);
+                self.insist(async |world| world.store.reap().await).await;
+            }
+        }
+        self.insist(async |world| world.store.finish_refunds().await)
+            .await;
+    }
+
+    async fn live(&mut self, ending: Ending) {
+        self.insist(async |world| {
+            let credits = Credits::from_thousandths(1_000);
+            world
+                .store
+                .credit_account(&world.account, credits, "payment 1")
+                .await
+        })
+        .await;
+        let task = self.order().await;
+        self.end(ending).await;
+        let state = self
+            .store
+            .find_task(&self.account, &task)
+            .await
+            .unwrap()
+            .unwrap()
+            .state;
+        let account = self
+            .store
+            .find_account(&self.account)
+            .await
+            .unwrap()
+            .unwrap();
+        let balances =
+            [account.available, account.reserved, account.charged].map(Credits::thousandths);
+        if ending == Ending::Succeeds {
+            assert!(matches!(state, TaskState::Succeeded(_)), "{state:?}");
+            assert_eq!(balances, [300, 0, 700]);
+        } else {
+            assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
+            assert_eq!(balances, [1_000, 0, 0]);
+        }
+        assert_eq!((account.active_tasks, account.accepted_today), (0, 1));
+        assert_eq!(
+            self.store
+                .list_ledger(&self.account, 10)
+                .await
+                .unwrap()
+                .len(),
+            3
+        );
+        assert_eq!(
+            self.order().await,
+            task,
+            "the same key names the same task for ever"
+        );
+    }
+}
+
+async fn open(directory: &TempDir, clock: &Clock) -> Store {
+    let options = StoreOptions::default();
+    Store::open_sqlite_with(directory.path(), clock.clone(), options, Durability::Off)
+        .await
+        .unwrap()
+}
+
+/// Lives through one fault after the other until one lies beyond the end; how many struck.
+async fn every_fault(ending: Ending, place: Place) -> u32 {
+    for n in 1..1_000 {
+        let mut world = World::new().await;
+        match place {
+            Place::Statement => world.faults.fail_statement(n),
+            Place::BeforeCommit => world.faults.fail_before_commit(n),
+            Place::AfterCommit => world.faults.fail_after_commit(n),
+        }
+        let faults = world.faults.clone();
+        world.live(ending).await;
+        if faults.is_armed() {
+            return n - 1;
+        }
+    }
+    panic!("1,000 faults and no end");
+}
+
+async fn all_places(ending: Ending, statements: u32, commits: u32) {
+    let struck = every_fault(ending, Place::Statement).await;
+    assert!(struck >= statements, "{ending:?}: only {struck} statements");
+    for place in [Place::BeforeCommit, Place::AfterCommit] {
+        let struck = every_fault(ending, place).await;
+        assert!(
+            struck >= commits,
+            "{ending:?}: only {struck} commits at {place:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_success_survives_a_fault_at_every_statement_and_commit() {
+    all_places(Ending::Succeeds, 25, 4).await;
+}
+
+#[tokio::test]
+async fn a_failure_survives_a_fault_at_every_statement_and_commit() {
+    all_places(Ending::Fails, 25, 5).await;
+}
+
+#[tokio::test]
+async fn poison_survives_a_fault_at_every_statement_and_commit() {
+    all_places(Ending::Poison, 25, 5).await;
+}
+
+#[tokio::test]
+async fn an_overdue_task_survives_a_fault_at_every_statement_and_commit() {
+    all_places(Ending::Overdue, 25, 4).await;
+}

@@ -1,0 +1,48 @@
+//! Why an attempt at a task did not end in a result: which kind of failure, a sentence for the customer,
+//! and what the logs may know beyond it. What follows is decided by `core::after_failure`.
+
+use upscale_core::AttemptFailure;
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} {detail}")]
+pub struct AttemptError {
+    /// Whether another attempt may help, and how it counts.
+    pub failure: AttemptFailure,
+    /// For the customer, with numbers; never an address, a port or a word of the source's own.
+    pub message: String,
+    /// For the logs; may be empty.
+    pub detail: String,
+}
+
+impl AttemptError {
+    /// Trying again cannot help.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::new(AttemptFailure::Permanent, message)
+    }
+
+    /// It may pass.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::new(AttemptFailure::Transient, message)
+    }
+
+    /// The child did not survive or did not keep to the protocol.
+    pub fn crash(message: impl Into<String>) -> Self {
+        Self::new(AttemptFailure::Crash, message)
+    }
+
+    fn new(failure: AttemptFailure, message: impl Into<String>) -> Self {
+        Self {
+            failure,
+            message: message.into(),
+            detail: String::new(),
+        }
+    }
+
+    /// With what the logs may know.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl std::fmt::Display) -> Self {
+        self.detail = detail.to_string();
+        self
+    }
+}

@@ -1,0 +1,254 @@
+//! Supervises the child that looks at a stranger's bytes: starts it, feeds it, reads its answer, and ends it
+//! at the wall clock, on cancellation and after every answer. Trusts nothing it says. What the child does
+//! with the bytes is the binary's.
+
+mod frame;
+
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncReadExt,
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+use upscale_core::{Scale, limits::source_pixels_max};
+
+use self::frame::write_order;
+pub use self::frame::{
+    Answer, Facts, Order, SourceFormat, read_answer, read_order, write_answer, write_progress,
+};
+use crate::{AttemptError, check_png::check_png};
+
+/// What is kept of a child's standard error; the first lines say why it ended.
+const WORDS_BYTES_MAX: usize = 8 * 1024;
+/// After its answer a child has this long to end by itself.
+const ENDING: Duration = Duration::from_secs(5);
+/// After a child ended badly its last words have this long to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Beside the samples: profile, chunks, filter bytes, a deflate stream that does not compress.
+const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How children are started and bounded.
+#[derive(Debug, Clone)]
+pub struct ChildOptions {
+    /// The program, usually this binary itself.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// All of its environment: nothing is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A child that has not answered after this long is killed.
+    pub wall_clock: Duration,
+    /// Threads of one child.
+    pub threads: u16,
+    /// Address space of one child in bytes; 0 for no limit. The child sets it on itself.
+    pub memory_bytes_max: u64,
+    /// Processor time of one child in seconds; 0 for no limit. The child sets it on itself.
+    pub cpu_seconds_max: u32,
+}
+
+/// A result that the parent has checked as far as it can without decoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upscaled {
+    /// What the child said, consistent with the PNG's header and the order.
+    pub facts: Facts,
+    /// The whole PNG.
+    pub png: Vec<u8>,
+}
+
+impl ChildOptions {
+    /// The order of one task.
+    #[must_use]
+    pub fn order(&self, scale: Scale, face_enhance: bool) -> Order {
+        let source_pixels_max = source_pixels_max(scale, face_enhance);
+        Order {
+            scale,
+            face_enhance,
+            threads: self.threads.max(1),
+            source_pixels_max,
+            result_bytes_max: result_bytes_max(scale, source_pixels_max),
+            memory_bytes_max: self.memory_bytes_max,
+            cpu_seconds_max: self.cpu_seconds_max,
+        }
+    }
+
+    /// Runs one child to its end. When this future is dropped the child is killed; either way it is
+    /// waited for.
+    ///
+    /// # Errors
+    /// Permanent: the child refuses the source. Crash: it ends without an answer, hangs, or answers what
+    /// cannot be. Transient: it cannot be started.
+    pub async fn upscale(&self, order: &Order, source: &[u8]) -> Result<Upscaled, AttemptError> {
+        let mut child = self.start()?;
+        let mut talk = Talk {
+            stderr: child.stderr.take(),
+            words: Vec::new(),
+            progress: 0,
+        };
+        let talked = timeout(self.wall_clock, talk.run(&mut child, order, source)).await;
+        // Dead and waited for before anything else happens, whatever came of the talk. Killing what has
+        // ended already is no error that matters.
+        let _ = child.kill().await;
+        let answered = match talked {
+            Ok(answered) => answered,
+            Err(_) => Err(format!("no answer within {:?}", self.wall_clock)),
+        };
+        let outcome = match answered {
+            Ok(answer) => judge(answer, order),
+            Err(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
+        };
+        if let Err(error) = &outcome {
+            talk.log(error).await;
+        }
+        outcome
+    }
+
+    fn start(&self) -> Result<Child, AttemptError> {
+        let started = Command::new(&self.program)
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            // Its own group: an interrupt at the terminal is for the service, which drains.
+            .process_group(0)
+            .spawn();
+        started.map_err(|error| {
+            AttemptError::transient("The image could not be processed just now.")
+                .with_detail(format!("the child was not started: {error}"))
+        })
+    }
+}
+
+const CRASHED: &str = "The image could not be processed";
+
+/// The largest PNG that the order can lead to: 16-bit RGBA that does not compress.
+fn result_bytes_max(scale: Scale, source_pixels_max: u64) -> u64 {
+    let factor = scale.factor() as u64;
+    source_pixels_max * factor * factor * 8 + RESULT_OVERHEAD_BYTES
+}
+
+fn judge(answer: Answer, order: &Order) -> Result<Upscaled, AttemptError> {
+    match answer {
+        Answer::Done { facts, png } => match check_png(&png, &facts, order) {
+            Ok(()) => Ok(Upscaled { facts, png }),
+            Err(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
+        },
+        Answer::Refused(message) => Err(AttemptError::permanent(message)),
+        Answer::Broke(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
+    }
+}
+
+/// What is remembered of one child.
+struct Talk {
+    stderr: Option<ChildStderr>,
+    words: Vec<u8>,
+    progress: u16,
+}
+
+impl Talk {
+    async fn run(
+        &mut self,
+        child: &mut Child,
+        order: &Order,
+        source: &[u8],
+    ) -> Result<Answer, String> {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("the child has no pipes".to_owned());
+        };
+        tokio::select! {
+            ended = converse(child, stdout, order, &mut self.progress) => ended,
+            never = feed(stdin, order, source) => never,
+            never = listen(&mut self.stderr, &mut self.words) => never,
+        }
+    }
+
+    /// One line with what the child said about it; its words are a stranger's and are shown escaped.
+    async fn log(&mut self, error: &AttemptError) {
+        let _ = timeout(LAST_WORDS, capture(&mut self.stderr, &mut self.words)).await;
+        let words = String::from_utf8_lossy(&self.words);
+        tracing::info!(
+            %error,
+            permille = self.progress,
+            child_said = ?words,
+            "a child did not do its image"
+        );
+    }
+}
+
+async fn converse(
+    child: &mut Child,
+    mut stdout: ChildStdout,
+    order: &Order,
+    progress: &mut u16,
+) -> Result<Answer, String> {
+    match read_answer(&mut stdout, order.result_bytes_max, progress).await {
+        Ok(answer) => ended_well(child, &mut stdout).await.map(|()| answer),
+        Err(error) => Err(format!("{error}; {}", ending(child).await)),
+    }
+}
+
+/// Never ends. A child may refuse before it has read everything, so a broken pipe is not yet a failure:
+/// the answer, or its absence, decides.
+async fn feed<T>(mut stdin: ChildStdin, order: &Order, source: &[u8]) -> T {
+    let written = write_order(&mut stdin, order, source).await;
+    if let Err(error) = written {
+        tracing::debug!(%error, "the child did not read its order to the end");
+    }
+    drop(stdin);
+    std::future::pending().await
+}
+
+/// Never ends: the answer does.
+async fn listen<T>(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) -> T {
+    capture(stderr, words).await;
+    std::future::pending().await
+}
+
+/// Keeps the first bytes and drops the rest, so that a babbling child is never stopped by a full pipe.
+async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
+    let Some(stderr) = stderr else { return };
+    let mut piece = [0; 4_096];
+    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+        let room = WORDS_BYTES_MAX.saturating_sub(words.len());
+        words.extend_from_slice(&piece[..length.min(room)]);
+    }
+}
+
+/// After an answer there is nothing but the end, with status 0.
+async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), String> {
+    let ending = timeout(ENDING, async {
+        if stdout.read(&mut [0; 1]).await.is_ok_and(|bytes| bytes > 0) {
+            return Err("it spoke on after its answer".to_owned());
+        }
+        let status = child.wait().await.map_err(|error| error.to_string())?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("it answered, but {}", describe(status)))
+    });
+    ending
+        .await
+        .unwrap_or_else(|_| Err(format!("it did not end within {ENDING:?} after its answer")))
+}
+
+/// How a child that spoiled its answer ended, if it did.
+async fn ending(child: &mut Child) -> String {
+    match timeout(LAST_WORDS, child.wait()).await {
+        Ok(Ok(status)) => describe(status),
+        Ok(Err(error)) => format!("its end is unknown: {error}"),
+        Err(_) => "it still runs and is killed".to_owned(),
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    format!("it ended with {status}")
+}

@@ -1,0 +1,134 @@
+//! What somebody must do now and then whether or not there is work: end what is overdue, finish refunds,
+//! remove what is past retention, check the books. Every chore may run on many workers at once.
+
+use std::time::Duration;
+
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+use upscale_store::{AuditReport, Results, Store, StoreError};
+
+/// Lines logged of one audit; a whole ledger gone wrong must not fill the disk.
+const BREACHES_SHOWN: usize = 20;
+
+/// How often.
+#[derive(Debug, Clone, Copy)]
+pub struct HousekeepingOptions {
+    /// Tasks past their deadline are failed and refunded.
+    pub reap_every: Duration,
+    /// Refunds that a crash left pending are finished.
+    pub refund_every: Duration,
+    /// Files and records past retention are removed.
+    pub sweep_every: Duration,
+    /// The books are checked.
+    pub audit_every: Duration,
+    /// The books are checked, and every result file with them.
+    pub audit_files_every: Duration,
+}
+
+impl Default for HousekeepingOptions {
+    fn default() -> Self {
+        Self {
+            reap_every: Duration::from_secs(1),
+            refund_every: Duration::from_secs(2),
+            sweep_every: Duration::from_secs(3_600),
+            audit_every: Duration::from_secs(60),
+            audit_files_every: Duration::from_secs(3_600),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Chore {
+    Reap,
+    FinishRefunds,
+    Sweep,
+    Audit,
+    AuditFiles,
+}
+
+/// Looks after the house until `shutdown` resolves: for processes that have no [`crate::Worker`], so that
+/// tasks end in time even while every worker is dead.
+pub async fn keep_house(
+    store: &Store,
+    results: &Results,
+    options: HousekeepingOptions,
+    shutdown: impl Future<Output = ()>,
+) {
+    let chores = start(store, results, options);
+    shutdown.await;
+    drop(chores);
+}
+
+/// Each chore on its own, so that a long sweep keeps no deadline waiting. They stop when the set is dropped.
+pub(crate) fn start(store: &Store, results: &Results, options: HousekeepingOptions) -> JoinSet<()> {
+    let mut chores = JoinSet::new();
+    for (chore, every) in [
+        (Chore::Reap, options.reap_every),
+        (Chore::FinishRefunds, options.refund_every),
+        (Chore::Sweep, options.sweep_every),
+        (Chore::Audit, options.audit_every),
+        (Chore::AuditFiles, options.audit_files_every),
+    ] {
+        chores.spawn(keep_doing(chore, every, store.clone(), results.clone()));
+    }
+    chores
+}
+
+async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Results) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        ticks.tick().await;
+        let done = chore.do_it(&store, &results).await;
+        // An outage is logged when it begins and when it ends, not every second.
+        match &done {
+            Err(error) if !failing => tracing::warn!(?chore, %error, "a chore fails"),
+            Ok(()) if failing => tracing::info!(?chore, "a chore works again"),
+            _ => {}
+        }
+        failing = done.is_err();
+    }
+}
+
+impl Chore {
+    async fn do_it(self, store: &Store, results: &Results) -> Result<(), StoreError> {
+        match self {
+            Self::Reap => {
+                // Page after page, so that a pile of overdue tasks does not wait for a tick each.
+                while log_count(store.reap().await?, "overdue tasks were failed") {}
+            }
+            Self::FinishRefunds => {
+                while log_count(store.finish_refunds().await?, "pending refunds were made") {}
+            }
+            Self::Sweep => {
+                log_count(store.sweep(results).await?, "result files were removed");
+            }
+            Self::Audit => log(&store.audit(None).await?),
+            Self::AuditFiles => log(&store.audit(Some(results)).await?),
+        }
+        Ok(())
+    }
+}
+
+/// Whether there was anything.
+fn log_count(count: u32, what: &str) -> bool {
+    if count > 0 {
+        tracing::info!(count, "{what}");
+    }
+    count > 0
+}
+
+fn log(report: &AuditReport) {
+    for breach in report.breaches.iter().take(BREACHES_SHOWN) {
+        tracing::error!(
+            invariant = breach.invariant,
+            account = breach.account_id.as_ref().map(|id| id.as_str()),
+            detail = breach.detail,
+            breaches = report.breaches.len(),
+            "an invariant is broken"
+        );
+    }
+}

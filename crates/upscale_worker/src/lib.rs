@@ -1,0 +1,24 @@
+//! Claim, fetch, process, settle: takes jobs out of the store, downloads their sources under guard, hands
+//! the bytes to a throw-away child process, stores what comes back and settles. Knows neither HTTP serving
+//! nor SQL nor pixels.
+
+mod attempt_error;
+mod check_png;
+mod child;
+mod fetch;
+mod heartbeat;
+mod housekeeping;
+mod process;
+mod run;
+mod work_once;
+
+pub use attempt_error::AttemptError;
+pub use child::{
+    Answer, ChildOptions, Facts, Order, SourceFormat, Upscaled, read_answer, read_order,
+    write_answer, write_progress,
+};
+pub use fetch::{ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher};
+pub use housekeeping::{HousekeepingOptions, keep_house};
+pub use ipnet::{IpNet, Ipv6Net};
+pub use run::{Worker, WorkerOptions, WorkerSetupError};
+pub use work_once::Turn;

@@ -1,0 +1,234 @@
+//! The worker of one process: keeps its slots busy, says that it lives, and stops in order: no more claims,
+//! then what is under way may end, then the rest is given back.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::{interval, sleep, timeout},
+};
+use upscale_core::{
+    NoRandomness,
+    limits::{HEARTBEAT_SECONDS, LEASE_SECONDS},
+    random_bytes, random_token,
+};
+use upscale_store::{Results, Store};
+
+use crate::{
+    ChildOptions, FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping,
+};
+
+/// How a worker works; the defaults of [`WorkerOptions::new`] are the service's.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// Tasks at a time, at least 1; at most 64 are claimed at once.
+    pub slots: u32,
+    /// How sources are downloaded.
+    pub fetch: FetchOptions,
+    /// How children are started and bounded.
+    pub child: ChildOptions,
+    /// Between two heartbeats of a claim.
+    pub heartbeat_every: Duration,
+    /// Without a heard heartbeat a claim is given up this long before its lease ends.
+    pub lease_margin: Duration,
+    /// Work is cut this long before a task's deadline.
+    pub deadline_margin: Duration,
+    /// Between two looks at an empty queue, at most.
+    pub poll_idle: Duration,
+    /// Between two looks at a queue that had something.
+    pub poll_busy: Duration,
+    /// After shutdown began, what is under way has this long.
+    pub drain: Duration,
+    /// Then giving back has this long; what is left after it is recovered by its lease.
+    pub release: Duration,
+    /// Reaping, refunds, retention, audit; none where another process does them.
+    pub housekeeping: Option<HousekeepingOptions>,
+}
+
+impl WorkerOptions {
+    /// One slot for each child of these options, and the service's times.
+    #[must_use]
+    pub fn new(slots: u32, child: ChildOptions) -> Self {
+        Self {
+            slots,
+            fetch: FetchOptions::default(),
+            child,
+            heartbeat_every: Duration::from_secs(HEARTBEAT_SECONDS.unsigned_abs()),
+            lease_margin: Duration::from_secs(10),
+            deadline_margin: Duration::from_secs(2),
+            poll_idle: Duration::from_secs(1),
+            poll_busy: Duration::from_millis(100),
+            drain: Duration::from_secs(25),
+            release: Duration::from_secs(5),
+            housekeeping: Some(HousekeepingOptions::default()),
+        }
+    }
+}
+
+/// Why a worker cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerSetupError {
+    /// Downloads cannot be set up as told.
+    #[error(transparent)]
+    Fetch(#[from] FetchSetupError),
+    /// It cannot be named.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+/// Everything a turn needs.
+#[derive(Debug)]
+pub struct Worker {
+    pub(crate) store: Store,
+    pub(crate) results: Results,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) options: WorkerOptions,
+    name: String,
+}
+
+impl Worker {
+    /// Ready to work under a name of its own; nothing runs yet.
+    ///
+    /// # Errors
+    /// [`WorkerSetupError`] when an option cannot be followed.
+    pub fn new(
+        store: Store,
+        results: Results,
+        options: WorkerOptions,
+    ) -> Result<Self, WorkerSetupError> {
+        Ok(Self {
+            store,
+            results,
+            fetcher: Fetcher::new(&options.fetch)?,
+            name: format!("worker_{}", random_token()?),
+            options,
+        })
+    }
+
+    /// Works until `shutdown` resolves and what was under way has ended or was given back. Dropping this
+    /// future kills the children; their claims run out.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let worker = Arc::new(self);
+        let chores = worker
+            .options
+            .housekeeping
+            .map(|options| housekeeping::start(&worker.store, &worker.results, options));
+        let mut reports = JoinSet::new();
+        reports.spawn(Arc::clone(&worker).keep_reporting());
+        let (release, released) = watch::channel(false);
+        let mut turns = JoinSet::new();
+        worker.work_until(shutdown, &mut turns, &released).await;
+        reports.shutdown().await;
+        worker.stop(turns, &release).await;
+        drop(chores);
+    }
+
+    async fn work_until(
+        self: &Arc<Self>,
+        shutdown: impl Future<Output = ()>,
+        turns: &mut JoinSet<Turn>,
+        released: &watch::Receiver<bool>,
+    ) {
+        let slots = self.options.slots.max(1) as usize;
+        let mut shutdown = pin!(shutdown);
+        let mut look_after = Duration::ZERO;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                Some(ended) = turns.join_next() => {
+                    log_panic(ended);
+                    look_after = Duration::ZERO;
+                }
+                () = self.job_may_be_due(look_after), if turns.len() < slots => {
+                    look_after = self.fill(turns, slots, released).await;
+                }
+            }
+        }
+    }
+
+    /// Claims for all free slots at once; when to look again.
+    async fn fill(
+        self: &Arc<Self>,
+        turns: &mut JoinSet<Turn>,
+        slots: usize,
+        released: &watch::Receiver<bool>,
+    ) -> Duration {
+        let free = u32::try_from(slots - turns.len()).unwrap_or(u32::MAX);
+        let claims = match self.store.claim(&self.name, free).await {
+            Ok(claims) => claims,
+            Err(error) => {
+                tracing::warn!(%error, "nothing could be claimed");
+                return self.options.poll_idle;
+            }
+        };
+        let look_after = if claims.is_empty() {
+            self.options.poll_idle
+        } else {
+            self.options.poll_busy
+        };
+        for claim in claims {
+            let (worker, released) = (Arc::clone(self), released.clone());
+            turns.spawn(async move { worker.work_once(&claim, released).await });
+        }
+        look_after
+    }
+
+    /// Woken by a create in this process, or after a while: other processes and delayed retries wake nobody.
+    async fn job_may_be_due(&self, look_after: Duration) {
+        tokio::select! {
+            () = self.store.job_added() => {}
+            () = sleep(jittered(look_after)) => {}
+        }
+    }
+
+    /// Three reports fit into a lease, after which a silent worker is not counted.
+    async fn keep_reporting(self: Arc<Self>) {
+        let mut ticks = interval(Duration::from_secs(LEASE_SECONDS.unsigned_abs() / 3));
+        loop {
+            ticks.tick().await;
+            let reported = self.store.report_worker(&self.name, self.options.slots);
+            if let Err(error) = reported.await {
+                tracing::warn!(%error, "the worker could not report itself");
+            }
+        }
+    }
+
+    async fn stop(&self, mut turns: JoinSet<Turn>, release: &watch::Sender<bool>) {
+        tracing::info!(under_way = turns.len(), "the worker stops");
+        // Admission must not count on slots that take nothing any more.
+        if let Err(error) = self.store.remove_worker(&self.name).await {
+            tracing::warn!(%error, "the worker could not sign off");
+        }
+        if timeout(self.options.drain, all(&mut turns)).await.is_err() {
+            release.send_replace(true);
+            if timeout(self.options.release, all(&mut turns))
+                .await
+                .is_err()
+            {
+                tracing::warn!(left = turns.len(), "claims are left to their leases");
+            }
+        }
+        turns.shutdown().await;
+    }
+}
+
+async fn all(turns: &mut JoinSet<Turn>) {
+    while let Some(ended) = turns.join_next().await {
+        log_panic(ended);
+    }
+}
+
+/// The claim of a turn that panicked runs out and counts as a crash.
+fn log_panic(ended: Result<Turn, JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a turn broke");
+    }
+}
+
+/// Between half and all of it, so that many workers do not look in step.
+fn jittered(wait: Duration) -> Duration {
+    let share = random_bytes().map_or(255, |[byte]: [u8; 1]| byte);
+    wait.mul_f64(0.5 + f64::from(share) / 510.0)
+}

@@ -1,0 +1,218 @@
+//! One turn of the loop: a claim is kept alive while its image is processed, then settled, retried, released
+//! or forgotten. Whatever is said to the store carries the claim's attempt, so a late word changes nothing.
+
+use std::{pin::pin, time::Duration};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use upscale_core::{
+    AttemptFailure, FailureMessage, NextStep, ResultFile, after_failure, random_bytes,
+};
+use upscale_store::{Claim, FenceOutcome, Settlement, StoreError};
+
+use crate::{
+    AttemptError, Worker,
+    heartbeat::{Pulse, keep_claim},
+    process::process,
+};
+
+/// Between two tries to say a word that the store did not hear.
+const SAY_AGAIN: Duration = Duration::from_millis(500);
+/// A retry this close to the deadline would not get anywhere.
+const USEFUL: Duration = Duration::from_secs(1);
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Charged, with a result.
+    Succeeded,
+    /// Failed for good and refunded.
+    Failed,
+    /// Given back, to be tried again after a delay.
+    RetryLater,
+    /// Given back unharmed, because the worker stops.
+    Released,
+    /// The claim was lost or nobody heard of the end; somebody else finishes.
+    Lost,
+}
+
+/// What is said to the store at the end of a turn.
+#[derive(Debug, Clone)]
+enum Word {
+    Settle(Settlement),
+    RetryLater(AttemptFailure, u64),
+    Release,
+}
+
+impl Worker {
+    /// Works at one claim to its end. When `release` becomes true (or its sender is gone), the child is
+    /// killed and the claim given back; once the result is ready it is settled all the same.
+    pub async fn work_once(&self, claim: &Claim, release: watch::Receiver<bool>) -> Turn {
+        let started = Instant::now();
+        let beat = || self.store.heartbeat(&claim.task_id, claim.attempt);
+        let mut heart = pin!(keep_claim(beat, self.pulse(), started));
+        let attempt = tokio::select! {
+            biased;
+            why = &mut heart => return forget(claim, why),
+            () = released(release) => None,
+            attempt = self.attempt(claim) => Some(attempt),
+        };
+        let word = match attempt {
+            None => Word::Release,
+            Some(Ok(file)) => Word::Settle(Settlement::Succeeded(file)),
+            Some(Err(error)) => self.word_after(claim, error),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let turn = tokio::select! {
+            biased;
+            turn = self.say_until_heard(claim, &word, seconds) => turn,
+            why = &mut heart => return forget(claim, why),
+        };
+        tracing::info!(
+            task = claim.task_id.as_str(),
+            account = claim.account_id.as_str(),
+            request = claim.request_id.as_str(),
+            attempt = claim.attempt,
+            seconds,
+            ?turn,
+            "a turn ended"
+        );
+        turn
+    }
+
+    /// Everything is cut when the deadline nears: the customer has an answer in time.
+    async fn attempt(&self, claim: &Claim) -> Result<ResultFile, AttemptError> {
+        let work = process(claim, &self.fetcher, &self.options.child, &self.results);
+        let cut = timeout(self.time_left(claim), work).await;
+        cut.unwrap_or_else(|_| {
+            Err(AttemptError::permanent(format!(
+                "The image could not be processed within {} seconds.",
+                self.store.options().deadline_seconds
+            )))
+        })
+    }
+
+    fn time_left(&self, claim: &Claim) -> Duration {
+        let micros = claim.deadline_at.micros() - self.store.now().micros();
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+            .saturating_sub(self.options.deadline_margin)
+    }
+
+    fn pulse(&self) -> Pulse {
+        let lease = Duration::from_secs(self.store.options().lease_seconds.unsigned_abs());
+        Pulse {
+            every: self.options.heartbeat_every,
+            retry_every: self.options.heartbeat_every.min(Duration::from_secs(1)),
+            silence_max: lease.saturating_sub(self.options.lease_margin),
+        }
+    }
+
+    fn word_after(&self, claim: &Claim, error: AttemptError) -> Word {
+        tracing::info!(
+            task = claim.task_id.as_str(),
+            attempt = claim.attempt,
+            failure = ?error.failure,
+            %error,
+            "an attempt failed"
+        );
+        let transient_failures =
+            claim.transient_failures + u32::from(error.failure == AttemptFailure::Transient);
+        let crashes = claim.crashes + u32::from(error.failure == AttemptFailure::Crash);
+        let step = after_failure(error.failure, transient_failures, crashes, random_unit());
+        match step {
+            NextStep::RetryAfterMillis(millis)
+                if Duration::from_millis(millis) + USEFUL < self.time_left(claim) =>
+            {
+                Word::RetryLater(error.failure, millis)
+            }
+            _ => Word::Settle(Settlement::Failed(FailureMessage::new(&error.message))),
+        }
+    }
+
+    /// Until the store hears it: after an error the outcome is unknown, and saying it again settles that.
+    /// A result is never removed here: "lost" may be the answer to the second saying of what was done the
+    /// first time.
+    async fn say_until_heard(&self, claim: &Claim, word: &Word, seconds: f64) -> Turn {
+        loop {
+            match self.say(claim, word, seconds).await {
+                Ok(FenceOutcome::Done) => return word.turn(),
+                Ok(FenceOutcome::Lost) => {
+                    return forget(claim, "another attempt has it, or it has ended");
+                }
+                Err(StoreError::Unavailable(reason)) => {
+                    tracing::warn!(
+                        task = claim.task_id.as_str(),
+                        reason,
+                        "the end of a turn was not heard"
+                    );
+                    sleep(SAY_AGAIN).await;
+                }
+                Err(StoreError::Corrupt(reason)) => {
+                    tracing::error!(
+                        task = claim.task_id.as_str(),
+                        reason,
+                        "a turn cannot be ended"
+                    );
+                    return Turn::Lost;
+                }
+            }
+        }
+    }
+
+    async fn say(
+        &self,
+        claim: &Claim,
+        word: &Word,
+        seconds: f64,
+    ) -> Result<FenceOutcome, StoreError> {
+        let (task, attempt) = (&claim.task_id, claim.attempt);
+        match word {
+            Word::Settle(settlement) => {
+                self.store
+                    .settle(task, attempt, settlement.clone(), seconds)
+                    .await
+            }
+            Word::RetryLater(failure, millis) => {
+                self.store
+                    .retry_later(task, attempt, *failure, *millis)
+                    .await
+            }
+            Word::Release => self.store.release(task, attempt).await,
+        }
+    }
+}
+
+impl Word {
+    fn turn(&self) -> Turn {
+        match self {
+            Self::Settle(Settlement::Succeeded(_)) => Turn::Succeeded,
+            Self::Settle(Settlement::Failed(_)) => Turn::Failed,
+            Self::RetryLater(..) => Turn::RetryLater,
+            Self::Release => Turn::Released,
+        }
+    }
+}
+
+fn forget(claim: &Claim, why: &str) -> Turn {
+    tracing::warn!(
+        task = claim.task_id.as_str(),
+        attempt = claim.attempt,
+        why,
+        "a claim was lost"
+    );
+    Turn::Lost
+}
+
+async fn released(mut release: watch::Receiver<bool>) {
+    // Without a sender nobody could drain this turn any more.
+    let _ = release.wait_for(|release| *release).await;
+}
+
+/// Uniform in [0, 1): 53 random bits. Without randomness the middle, which spreads nothing and harms nothing.
+fn random_unit() -> f64 {
+    random_bytes().map_or(0.5, |bytes: [u8; 8]| {
+        (u64::from_le_bytes(bytes) >> 11) as f64 / (1_u64 << 53) as f64
+    })
+}

@@ -1,0 +1,261 @@
+//! Whatever a child does, the parent gets a checked PNG or one clear failure, and no process stays behind.
+
+use std::{path::Path, time::Duration};
+
+use tokio::time::{sleep, timeout};
+use upscale_core::{AttemptFailure, Scale};
+use upscale_worker::{Answer, AttemptError, ChildOptions, Upscaled, read_order};
+
+use crate::fake_child::{Stage, done, facts, frames, png};
+
+const X2: Scale = Scale::X2;
+
+async fn upscale(child: &ChildOptions, source: &[u8]) -> Result<Upscaled, AttemptError> {
+    child.upscale(&child.order(X2, false), source).await
+}
+
+/// Asserts that the script counts as a crash, and what the logs are told of it.
+async fn assert_crashes(child: &ChildOptions, says: &str) {
+    let error = upscale(child, b"source").await.unwrap_err();
+    assert_eq!(error.failure, AttemptFailure::Crash, "{error}");
+    assert_eq!(error.message, "The image could not be processed");
+    assert!(error.detail.contains(says), "{error}: {says:?} is missing");
+}
+
+#[tokio::test]
+async fn a_child_gets_its_order_and_its_png_comes_back() {
+    let stage = Stage::new();
+    let Answer::Done { facts, png } = done(X2, 3 * 1024 * 1024) else {
+        unreachable!()
+    };
+    let child = stage.answering(&Answer::Done {
+        facts,
+        png: png.clone(),
+    });
+    let source = vec![9; 5 * 1024 * 1024];
+    let upscaled = upscale(&child, &source).await.unwrap();
+    assert_eq!(upscaled, Upscaled { facts, png });
+    let order = std::fs::read(stage.path("order")).unwrap();
+    let (order, given) = read_order(&mut order.as_slice()).unwrap();
+    assert_eq!(order, child.order(X2, false));
+    assert_eq!((order.threads, order.source_pixels_max), (2, 1_500_000));
+    assert_eq!(given, source);
+}
+
+#[tokio::test]
+async fn a_refusal_is_permanent_in_the_childs_words() {
+    let stage = Stage::new();
+    let said = "The image is 2000 x 2000 = 4.00 MP, at most 1.50 MP";
+    let child = stage.answering(&Answer::Refused(said.to_owned()));
+    let error = upscale(&child, b"source").await.unwrap_err();
+    assert_eq!(error, AttemptError::permanent(said));
+}
+
+#[tokio::test]
+async fn a_child_may_refuse_before_it_has_read_its_source() {
+    let stage = Stage::new();
+    stage.put("answer", &frames(&Answer::Refused("no".to_owned())));
+    let error = upscale(&stage.child("cat answer"), &vec![0; 20 * 1024 * 1024]).await;
+    assert_eq!(error.unwrap_err(), AttemptError::permanent("no"));
+}
+
+#[tokio::test]
+async fn a_child_that_broke_says_so_to_the_logs_only() {
+    let stage = Stage::new();
+    let child = stage.answering(&Answer::Broke("no weights".to_owned()));
+    assert_crashes(&child, "no weights").await;
+}
+
+#[tokio::test]
+async fn ends_without_an_answer_are_crashes() {
+    let stage = Stage::new();
+    for (script, says) in [
+        ("cat > order", "exit status: 0"),
+        ("exit 3", "exit status: 3"),
+        ("cat > order; kill -SEGV $$", "signal: 11"),
+        ("cat > order; kill -ABRT $$", "signal: 6"),
+        // As the kernel does it when memory is out.
+        ("cat > order; kill -KILL $$", "signal: 9"),
+    ] {
+        assert_crashes(&stage.child(script), says).await;
+    }
+}
+
+#[tokio::test]
+async fn half_an_answer_is_a_crash() {
+    let stage = Stage::new();
+    let whole = frames(&done(X2, 100_000));
+    stage.put("half", &whole[..whole.len() / 2]);
+    assert_crashes(
+        &stage.child("cat > order; cat half; exit 1"),
+        "exit status: 1",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_child_that_hangs_is_killed_at_the_wall_clock() {
+    let stage = Stage::new();
+    let silent = "no answer within 1.5s";
+    for (script, says) in [
+        ("echo $$ > pid; exec sleep 1000", silent),
+        (
+            "echo $$ > pid; cat > order; printf '\\002\\377\\377'; exec sleep 1000",
+            silent,
+        ),
+        // Busy, and deaf, and its side of the pipe is closed.
+        (
+            "echo $$ > pid; exec cat > /dev/null < /dev/zero",
+            "it still runs and is killed",
+        ),
+    ] {
+        let mut child = stage.child(script);
+        child.wall_clock = Duration::from_millis(1_500);
+        assert_crashes(&child, says).await;
+        assert_gone(&stage.path("pid")).await;
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_a_crash() {
+    let stage = Stage::new();
+    for (script, says) in [
+        ("cat > order; echo hello world", "kind 104"),
+        ("cat > order; exec cat /dev/zero", "kind 0"),
+        (
+            "cat > order; printf '\\002\\377\\377\\377\\377'",
+            "a result of 4294967295",
+        ),
+        (
+            "cat > order; printf '\\003\\377\\377\\377\\377'",
+            "a message of 4294967295",
+        ),
+    ] {
+        assert_crashes(&stage.child(script), says).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_counts_only_with_a_clean_end_behind_it() {
+    let stage = Stage::new();
+    stage.put("answer", &frames(&done(X2, 100)));
+    for (script, says) in [
+        ("cat > order; cat answer; echo more", "spoke on"),
+        ("cat > order; cat answer; exit 1", "exit status: 1"),
+        ("cat > order; cat answer; kill -SEGV $$", "signal: 11"),
+    ] {
+        assert_crashes(&stage.child(script), says).await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_lingers_after_its_answer_is_killed() {
+    let stage = Stage::new();
+    stage.put("answer", &frames(&done(X2, 100)));
+    let child = stage.child("echo $$ > pid; cat > order; cat answer; exec sleep 1000");
+    assert_crashes(&child, "did not end within").await;
+    assert_gone(&stage.path("pid")).await;
+}
+
+#[tokio::test]
+async fn results_that_do_not_fit_the_order_are_crashes() {
+    let stage = Stage::new();
+    let four_times = done(Scale::X4, 100);
+    let other_size = Answer::Done {
+        facts: facts(40, 30, X2),
+        png: png(80, 61, 100),
+    };
+    let too_many = Answer::Done {
+        facts: facts(2_000, 1_000, X2),
+        png: png(4_000, 2_000, 100),
+    };
+    let no_png = Answer::Done {
+        facts: facts(40, 30, X2),
+        png: b"GIF89a".to_vec(),
+    };
+    for (answer, says) in [
+        (four_times, "not 80 x 60"),
+        (other_size, "header says"),
+        (too_many, "at most 1500000 pixels"),
+        (no_png, "does not begin as a PNG"),
+    ] {
+        assert_crashes(&stage.answering(&answer), says).await;
+    }
+    let mut order = stage.child("").order(X2, false);
+    order.result_bytes_max = 1_000;
+    let child = stage.answering(&done(X2, 1_000));
+    let error = child.upscale(&order, b"source").await.unwrap_err();
+    assert!(error.detail.contains("a result of"), "{error}");
+}
+
+#[tokio::test]
+async fn a_child_that_babbles_on_standard_error_is_heard_in_part_and_not_stopped() {
+    let stage = Stage::new();
+    stage.put("answer", &frames(&done(X2, 100)));
+    let babble =
+        "cat > order; head -c 1000000 /dev/zero >&2; cat answer; head -c 1000000 /dev/zero >&2";
+    assert!(upscale(&stage.child(babble), b"source").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_dropped_child_is_killed_and_waited_for() {
+    let stage = Stage::new();
+    let child = stage.child("echo $$ > pid; exec sleep 1000");
+    let pid = stage.path("pid");
+    tokio::select! {
+        outcome = upscale(&child, b"source") => panic!("{outcome:?}"),
+        () = wait_for_file(&pid) => {}
+    }
+    assert_gone(&pid).await;
+}
+
+#[tokio::test]
+async fn a_child_inherits_no_variable_no_folder_and_no_process_group() {
+    let stage = Stage::new();
+    stage.put("answer", &frames(&done(X2, 100)));
+    // The shell itself adds PWD and the like; what cargo sets for every test must not be there.
+    let script = "read -r a b c d group rest < /proc/$$/stat; cat > order;
+        [ \"$UPSCALE_CPU\" = scalar ] && [ -z \"$CARGO_MANIFEST_DIR$HOME\" ] && [ \"$OLDPWD\" = / ] &&
+        [ \"$group\" = $$ ] && cat answer";
+    let upscaled = upscale(&stage.child(script), b"source").await;
+    assert!(upscaled.is_ok(), "{upscaled:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_transient() {
+    let mut child = Stage::new().child("");
+    child.program = "/no/such/program".into();
+    let error = upscale(&child, b"source").await.unwrap_err();
+    assert_eq!(error.failure, AttemptFailure::Transient);
+    assert!(error.detail.contains("not started"), "{error}");
+}
+
+#[tokio::test]
+async fn the_largest_legal_result_has_room() {
+    let order = Stage::new().child("").order(Scale::X4, false);
+    // 12 megapixels of 16-bit RGBA, and a filter byte for each of at most 3 million rows.
+    assert!(order.result_bytes_max >= 96_000_000 + 3_000_000);
+    assert!(order.result_bytes_max < 128 * 1024 * 1024);
+}
+
+pub(crate) async fn wait_for_file(path: &Path) {
+    while std::fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .is_empty()
+    {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Neither running nor a zombie.
+pub(crate) async fn assert_gone(pid_file: &Path) {
+    let pid = std::fs::read_to_string(pid_file).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    let gone = timeout(Duration::from_secs(20), async {
+        while process.exists() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(gone.await.is_ok(), "process {} is still there", pid.trim());
+}

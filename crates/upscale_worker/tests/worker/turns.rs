@@ -1,0 +1,309 @@
+//! One turn of the loop against the real store: how each kind of end is settled, and that a turn which lost
+//! its claim changes nothing.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use upscale_core::{Scale, hex};
+use upscale_worker::{Answer, Turn};
+
+use crate::{
+    children::{assert_gone, wait_for_file},
+    fake_child::done,
+    source::{Step, answer},
+    world::World,
+};
+
+/// Longer than any delay before another attempt, shorter than a lease.
+const RETRY_SECONDS: i64 = 21;
+const LEASE_SECONDS: i64 = 60;
+
+#[tokio::test]
+async fn a_good_image_is_stored_charged_and_described_truly() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+
+    let Answer::Done { png, .. } = done(Scale::X2, 5_000) else {
+        unreachable!()
+    };
+    let file = world.result(&task).await;
+    assert_eq!((file.width, file.height), (80, 60));
+    assert_eq!(file.size_bytes, png.len() as u64);
+    assert_eq!(file.sha256, hex(&Sha256::digest(&png)));
+    let stored = world.folder.path().join("results");
+    let stored = std::fs::read(stored.join(format!("{}.png", file.name))).unwrap();
+    assert!(stored == png, "other bytes were stored");
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_permanent_failure_ends_the_task_at_the_first_attempt() {
+    let world = World::start().await;
+    let missing = vec![Step::Send(answer("404 Not Found", "", b""))];
+    let task = world.order("/a.png", missing).await;
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(
+        world.failure(&task).await,
+        "The source answered with status 404, not 200. No credits were charged."
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn what_the_child_refuses_fails_in_its_words() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let refusal = Answer::Refused("The source is not a JPEG, PNG or WebP".to_owned());
+    let worker = world.worker_of(world.stage.answering(&refusal));
+    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(
+        world.failure(&task).await,
+        "The source is not a JPEG, PNG or WebP. No credits were charged."
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn the_fourth_transient_failure_is_the_last() {
+    let world = World::start().await;
+    let busy = vec![Step::Send(answer("503 Busy", "", b""))];
+    let task = world.order("/a.png", busy).await;
+    let worker = world.worker_of(world.good_child());
+    for _ in 0..3 {
+        assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+        world.clock.advance_seconds(RETRY_SECONDS);
+    }
+    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert!(world.failure(&task).await.contains("status 503"));
+    assert_eq!(world.source.requests().len(), 4);
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn a_transient_failure_that_passes_costs_nothing_but_time() {
+    let world = World::start().await;
+    let busy = vec![Step::Send(answer("429 Slow down", "", b""))];
+    let task = world.order("/a.png", busy).await;
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    world.source.set("/a.png", World::good_source());
+    world.clock.advance_seconds(RETRY_SECONDS);
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn the_second_crash_of_a_child_is_the_last() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let worker = world.worker_of(world.stage.child("cat > order; kill -SEGV $$"));
+    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    world.clock.advance_seconds(RETRY_SECONDS);
+    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(
+        world.failure(&task).await,
+        "The image could not be processed. No credits were charged."
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_is_tried_again() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let worker = world.worker_of(world.good_child());
+    let results = world.folder.path().join("results");
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::write(&results, "in the way").unwrap();
+    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+
+    std::fs::remove_file(&results).unwrap();
+    std::fs::create_dir(&results).unwrap();
+    world.clock.advance_seconds(RETRY_SECONDS);
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.height, 60);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn heartbeats_keep_a_claim_as_long_as_the_work_takes() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::gated_source()).await;
+    let mut options = world.options(world.good_child());
+    options.heartbeat_every = Duration::from_millis(20);
+    let worker = world.worker(options);
+    let watching = async {
+        world.source.wait_until_open(1).await;
+        for _ in 0..3 {
+            // Without a heartbeat the lease is over now; with one it is alive again.
+            world.clock.advance_seconds(LEASE_SECONDS + 1);
+            world
+                .wait_for("a heartbeat", |glance| glance.claimed == 1)
+                .await;
+        }
+        assert_eq!(world.store.claim("another", 1).await.unwrap(), []);
+        world.source.open_gate();
+    };
+    let (turn, ()) = tokio::join!(world.turn(&worker), watching);
+    assert_eq!(turn, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let mut options = world.options(world.stage.child("echo $$ > pid; exec sleep 1000"));
+    options.heartbeat_every = Duration::from_millis(300);
+    let slow = world.worker(options);
+    let claim = world.claim().await;
+    let (_release, released) = watch::channel(false);
+    let pid = world.stage.path("pid");
+    let stealing = async {
+        wait_for_file(&pid).await;
+        // As if this process had been stopped for longer than a lease; a beat in between would renew it.
+        let second = loop {
+            world.clock.advance_seconds(LEASE_SECONDS + 1);
+            let claims = world.store.claim("another", 1).await.unwrap();
+            if let Some(claim) = claims.into_iter().next() {
+                break claim;
+            }
+        };
+        assert_eq!((second.attempt, second.crashes), (2, 1));
+        let (_release, released) = watch::channel(false);
+        let quick = world.worker_of(world.good_child());
+        quick.work_once(&second, released).await
+    };
+    let (lost, done) = tokio::join!(slow.work_once(&claim, released), stealing);
+    assert_eq!((lost, done), (Turn::Lost, Turn::Succeeded));
+    assert_gone(&pid).await;
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_late_settlement_changes_nothing_and_leaves_an_orphan() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let worker = world.worker_of(world.good_child());
+    let stale = world.claim().await;
+    world.clock.advance_seconds(LEASE_SECONDS + 1);
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    let file = world.result(&task).await;
+
+    let (_release, released) = watch::channel(false);
+    assert_eq!(worker.work_once(&stale, released).await, Turn::Lost);
+    assert_eq!(world.result(&task).await, file);
+    assert_eq!(world.result_files(), 2);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_late_failure_takes_nothing_back() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let stale = world.claim().await;
+    world.clock.advance_seconds(LEASE_SECONDS + 1);
+    let good = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&good).await, Turn::Succeeded);
+    let refusing = world.worker_of(world.stage.answering(&Answer::Refused("no".to_owned())));
+    let (_release, released) = watch::channel(false);
+    assert_eq!(refusing.work_once(&stale, released).await, Turn::Lost);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_released_turn_kills_its_child_and_gives_the_job_back_unharmed() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let worker = world.worker_of(world.stage.child("echo $$ > pid; exec sleep 1000"));
+    let claim = world.claim().await;
+    let (release, released) = watch::channel(false);
+    let pid = world.stage.path("pid");
+    let stopping = async {
+        wait_for_file(&pid).await;
+        release.send_replace(true);
+    };
+    let (turn, ()) = tokio::join!(worker.work_once(&claim, released), stopping);
+    assert_eq!(turn, Turn::Released);
+    assert_gone(&pid).await;
+
+    let next = world.claim().await;
+    assert_eq!(
+        (next.attempt, next.crashes, next.transient_failures),
+        (2, 0, 0)
+    );
+    let (_release, released) = watch::channel(false);
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(worker.work_once(&next, released).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn work_is_cut_before_the_deadline_and_the_customer_is_told() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::gated_source()).await;
+    let mut claim = world.claim().await;
+    // Two seconds are the margin; what is left is gone at once.
+    claim.deadline_at = world.store.now().plus_seconds(2);
+    let worker = world.worker_of(world.good_child());
+    let (_release, released) = watch::channel(false);
+    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    assert_eq!(
+        world.failure(&task).await,
+        "The image could not be processed within 270 seconds. No credits were charged."
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn a_retry_that_could_not_end_before_the_deadline_is_not_begun() {
+    let world = World::start().await;
+    let busy = vec![Step::Send(answer("500 Oops", "", b""))];
+    let task = world.order("/a.png", busy).await;
+    let mut claim = world.claim().await;
+    let mut options = world.options(world.good_child());
+    options.deadline_margin = Duration::from_secs(269);
+    // A clock that stands still leaves one second of the 270, and no delay is shorter than none.
+    claim.deadline_at = world.store.now().plus_seconds(270);
+    let worker = world.worker(options);
+    let (_release, released) = watch::channel(false);
+    let turn = timeout(Duration::from_secs(30), worker.work_once(&claim, released)).await;
+    assert_eq!(turn.unwrap(), Turn::Failed);
+    // Whether the source or the clock was first, the customer has an answer now.
+    let failure = world.failure(&task).await;
+    assert!(
+        failure.contains("500") || failure.contains("270"),
+        "{failure}"
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn a_turn_that_panics_or_is_dropped_leaves_a_claim_that_runs_out() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::gated_source()).await;
+    let worker = world.worker_of(world.good_child());
+    tokio::select! {
+        turn = world.turn(&worker) => panic!("{turn:?}"),
+        () = world.source.wait_until_open(1) => {}
+    }
+    assert_eq!(world.store.claim("another", 1).await.unwrap(), []);
+    world.clock.advance_seconds(LEASE_SECONDS + 1);
+    world.source.open_gate();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(1).await;
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change lands, one target directory for all of it. Needs Rust and a C
+# compiler; what else it needs it installs. Tests that want the picture collection find it through
+# UPSCALE_TEST_DATA and say so where they go without.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "Formatting"
+cargo fmt --all -- --check
+
+step "Lints"
+cargo clippy --locked --workspace --all-targets -- -D warnings
+
+step "Licences, sources, duplicates; advisories where their database can be reached"
+command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+# All targets' crates, for their licences are judged too.
+cargo fetch --locked
+cargo deny --offline check --hide-inclusion-graph licenses bans sources
+if timeout 60 cargo deny fetch db >/dev/null 2>&1; then
+  cargo deny check advisories
+else
+  echo "left out: advisories (their database cannot be reached from here)"
+fi
+
+step "Tests"
+cargo test --locked --workspace
+
+step "Training: lints and tests, with PyTorch in a virtual environment under target/"
+python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
+python="$PWD/target/training/bin/python"
+[ -x "$python" ] || python3 -m venv target/training
+"$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
+(cd training && "$python" -m ruff check . && "$python" -m pytest)

@@ -1,0 +1,72 @@
+"""Weight files and what stands beside them, those in the repository included."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from test_network import stirred
+from upscale_training.export import card, export, golden_input, receptive_radius
+from upscale_training.network import Architecture, Network, tier
+from upscale_training.train import Recipe, Run
+from upscale_training.weights import load_weights, save_weights
+
+SHIPPED = Path(__file__).parents[2] / "crates" / "upscale_engine" / "weights"
+
+
+def save(network: Network, path: Path, dtype: torch.dtype = torch.float32) -> None:
+    save_weights(network, path, name="t", commit="none", steps=3, dtype=dtype)
+
+
+@pytest.mark.parametrize("shape", [tier("f", 2), tier("f", 4, "span")])
+def test_a_network_comes_back_from_its_file(shape, tmp_path):
+    network, small = stirred(shape), torch.rand(1, 3, 9, 7)
+    save(network, tmp_path / "t.safetensors")
+    again, metadata = load_weights(tmp_path / "t.safetensors")
+    assert again.architecture == shape and metadata["steps"] == "3"
+    assert torch.equal(again(small), network(small))
+
+
+def test_half_floats_change_the_picture_by_less_than_a_quarter_of_a_level(tmp_path):
+    network, small = stirred(tier("f", 2)), torch.rand(1, 3, 32, 32)
+    save(network, tmp_path / "t.safetensors", torch.float16)
+    again, _ = load_weights(tmp_path / "t.safetensors")
+    assert (again(small) - network(small)).abs().max() < 0.25 / 255
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    save_file({"head.weight": torch.zeros(1)}, tmp_path / "t.safetensors", {"format": "other-9"})
+    with pytest.raises(ValueError, match="other-9"):
+        load_weights(tmp_path / "t.safetensors")
+
+
+def test_the_receptive_field_is_the_one_on_the_card():
+    shape = Architecture(2, 4, 2)
+    network, small = stirred(shape).double(), torch.rand(1, 3, 41, 41, dtype=torch.float64)
+    network.base = network.base.double()
+    small.requires_grad_()
+    network(small)[0, :, 40:42, 40:42].sum().backward()
+    reached = small.grad[0].abs().sum(0).nonzero()[:, 0]
+    assert 20 - reached.min() == receptive_radius(shape)
+
+
+def test_an_export_is_whole(picture_folder, tmp_path):
+    recipe = Recipe(name="t", scale=2, steps=5, channels=4, blocks=1)
+    Run(recipe, "cpu").save(tmp_path / "t.pt")
+    path, recipe, state = export(tmp_path / "t.pt", tmp_path, "none")
+    golden = load_file(tmp_path / "t.golden.safetensors")
+    network, _ = load_weights(path)
+    torch.testing.assert_close(network.upscale(golden["input"]), golden["output"], atol=1e-5, rtol=0.0)
+    text = card(path, recipe, state, picture_folder, "none", "figures")
+    assert "6 clean pictures: synthetic 6. Their licences: CC0-1.0 6." in text
+
+
+@pytest.mark.parametrize("name", ["f-x2", "f-x4"])
+def test_the_shipped_files_belong_together(name):
+    network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
+    golden = load_file(SHIPPED / f"{name}.golden.safetensors")
+    assert metadata["name"] == name and int(metadata["steps"]) > 0
+    assert torch.equal(golden["input"], golden_input())
+    torch.testing.assert_close(network.upscale(golden["input"]), golden["output"], atol=1e-5, rtol=0.0)
+    assert (golden["output"] - Network(network.architecture).upscale(golden["input"])).abs().max() > 0.01

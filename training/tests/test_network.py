@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from upscale_training.network import Architecture, Network, tier
+from upscale_training.resize import resize
+
+SHAPES = [tier("f", 2), tier("f", 4), tier("f", 2, "span"), Architecture(4, 8, 1)]
+
+
+def stirred(architecture: Architecture) -> Network:
+    """A network whose last convolution is not zero."""
+    torch.manual_seed(7)
+    network = Network(architecture)
+    torch.nn.init.normal_(network.up.weight, std=0.02)
+    torch.nn.init.normal_(network.up.bias, std=0.02)
+    return network
+
+
+@pytest.mark.parametrize("scale", [2, 4])
+def test_an_untrained_network_is_bicubic(scale):
+    small = torch.rand(1, 3, 20, 24, generator=torch.manual_seed(1))
+    expected = resize(small[0].permute(1, 2, 0).numpy(), 20 * scale, 24 * scale)
+    found = Network(tier("f", scale))(small)[0].permute(1, 2, 0).detach().numpy()
+    # The two outermost pixels see the edge, which MATLAB mirrors and the engine replicates.
+    inside = slice(2 * scale, -2 * scale)
+    assert abs(found[inside, inside] - expected[inside, inside]).max() < 1e-5
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_layers_are_those_of_the_design(shape):
+    network, small = stirred(shape), torch.rand(2, 3, 16, 12)
+    weight = network.state_dict()
+
+    def conv(name, value):
+        kernel = weight[f"{name}.weight"]
+        return functional.conv2d(value, kernel, weight[f"{name}.bias"], padding=kernel.shape[-1] // 2)
+
+    activation = {"relu": torch.relu, "silu": lambda value: value * torch.sigmoid(value)}[shape.activation]
+    f0 = h = conv("head", small * shape.input_scale)
+    outputs = []
+    for index in range(shape.blocks):
+        o1 = activation(conv(f"blocks.{index}.conv1", h))
+        o3 = conv(f"blocks.{index}.conv3", activation(conv(f"blocks.{index}.conv2", o1)))
+        h = (o3 + h) * (torch.sigmoid(o3) - 0.5) if shape.arch == "span" else o3 + h
+        outputs.append(h)
+    residual = conv("up", conv("fuse", torch.cat([f0, conv("tail", h), outputs[0], o1], 1))) / shape.input_scale
+    base = Network(shape)(small)
+    expected = base + functional.pixel_shuffle(residual, shape.scale)
+    torch.testing.assert_close(network(small), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name, parameters", [("f", 128_716), ("s", 410_700), ("x", 1_169_932)])
+def test_the_tiers_have_the_sizes_of_the_design(name, parameters):
+    assert sum(value.numel() for value in Network(tier(name, 2)).parameters()) == parameters
+
+
+def test_what_ships_stays_in_range():
+    network = stirred(tier("f", 2))
+    torch.nn.init.normal_(network.up.weight, std=5.0)
+    output = network.upscale(torch.rand(1, 3, 8, 8))
+    assert output.min() == 0.0 and output.max() == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"scale": 3}, {"scale": 2, "arch": "gan"}, {"scale": 2, "channels": 0}])
+def test_an_impossible_shape_is_refused(wrong):
+    with pytest.raises(ValueError):
+        Architecture(**wrong)

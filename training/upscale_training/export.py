@@ -1,0 +1,137 @@
+"""Turns a checkpoint into what ships: weights, a golden pair for the Rust test, a model card.
+
+`python -m upscale_training.export CHECKPOINT --out FOLDER --data FOLDER [--eval FOLDER...]`
+The card's figures are measured here, from the file just written, by evaluate.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from .data import read_attribution
+from .evaluate import table
+from .network import Architecture, Network, cubic_kernel
+from .train import Recipe
+from .weights import load_weights, save_weights
+
+GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
+# Published PSNR-Y on Set5 (the papers' own tables), for scale in the card.
+PUBLISHED = {
+    2: "FSRCNN 37.00, EDSR-baseline 37.99, SwinIR-light 38.14",
+    4: "FSRCNN 30.72, EDSR-baseline 32.09, SwinIR-light 32.44",
+}
+
+
+def golden_input() -> torch.Tensor:
+    """[1, 3, 24, 20] in 0..1 by formula: slopes, waves of rising frequency and hard edges, no picture of anybody's."""
+    y = torch.arange(GOLDEN_HEIGHT, dtype=torch.float64)[:, None]
+    x = torch.arange(GOLDEN_WIDTH, dtype=torch.float64)[None, :]
+    planes = []
+    for colour in range(3):
+        slope = (x + 2.0 * y + 7.0 * colour) / 90.0
+        wave = torch.sin(0.02 * (x + 1.0) * (y + 3.0) + colour)
+        check = ((x.long() // 3 + y.long() // (4 + colour)) % 2).double()
+        planes.append(0.4 * slope + 0.3 * (0.5 + 0.5 * wave) + 0.3 * check)
+    return torch.stack(planes)[None].clamp(0.0, 1.0).float()
+
+
+def save_golden(network: Network, path: Path) -> None:
+    """The input and what `network` makes of it, computed in double precision, stored as float32."""
+    exact = Network(network.architecture).double()
+    exact.load_state_dict({key: value.double() for key, value in network.state_dict().items()})
+    exact.base = cubic_kernel(network.architecture.scale)
+    small = golden_input()
+    save_file({"input": small, "output": exact.upscale(small.double()).float()}, path)
+
+
+def export(checkpoint: Path, out: Path, commit: str) -> tuple[Path, Recipe, dict]:
+    """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    recipe = Recipe(**state["recipe"])
+    network = Network(recipe.architecture())
+    network.load_state_dict(state["average"])
+    path = out / f"{recipe.name}.safetensors"
+    save_weights(network, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)
+    # Read back: the golden pair must be of the rounded weights, the ones that ship.
+    rounded, _ = load_weights(path)
+    save_golden(rounded, out / f"{recipe.name}.golden.safetensors")
+    return path, recipe, state
+
+
+def card(path: Path, recipe: Recipe, state: dict, data: Path, commit: str, figures: str) -> str:
+    """The model card in Markdown."""
+    pictures = read_attribution(data)
+    kinds = Counter(picture.kind for picture in pictures)
+    licences = Counter(picture.licence for picture in pictures)
+    shape: Architecture = recipe.architecture()
+    content = path.read_bytes()
+    settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in state["recipe"].items())
+    return f"""# {recipe.name}
+
+Enlarges RGB pictures {shape.scale} times.
+Made by this project; licence as the repository's (Apache-2.0), commercial use: yes.
+
+- file: {path.name}, {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}
+- shape: {shape.arch}, {shape.activation}, {shape.channels} channels, {shape.blocks} blocks, 16-bit floats
+- sees {receptive_radius(shape)} input pixels to each side
+- trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock
+- code at commit {commit}
+- golden pair: {recipe.name}.golden.safetensors, an input made by formula and the output in double precision
+
+## Figures
+Bicubic benchmark, 8 bits, Y, border shaved by the scale (`training/upscale_training/evaluate.py`).
+
+{figures}
+
+Published, Set5 PSNR-Y at {shape.scale}x: {PUBLISHED[shape.scale]}.
+
+## Data
+{len(pictures)} clean pictures: {listed(kinds)}. Their licences: {listed(licences)}.
+Each was shrunk by antialiased bicubic and rounded to 8 bits.
+No other damage was trained, so the blocks of a JPEG are enlarged with it.
+
+## Recipe
+Adam, warm-up and half a cosine, Charbonnier and at the end L2; the weights are the moving average.
+
+{settings}
+"""
+
+
+def listed(counts: Counter) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+
+
+def receptive_radius(shape: Architecture) -> int:
+    """3x3 convolutions in a row, one pixel each: head, three a block, tail, up."""
+    return 3 * shape.blocks + 3
+
+
+def current_commit() -> str:
+    return subprocess.check_output(["git", "rev-parse", "--short=12", "HEAD"], text=True).strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="the training folder, for its attribution file")
+    parser.add_argument("--eval", type=Path, nargs="*", default=[], help="folders for the card's table")
+    arguments = parser.parse_args()
+    commit = current_commit()
+    path, recipe, state = export(arguments.checkpoint, arguments.out, commit)
+    figures = table(arguments.eval, [path]) if arguments.eval else "Not measured at this export."
+    text = card(path, recipe, state, arguments.data, commit, figures)
+    (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")
+    print(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The network: 3x3 convolutions, four taps, a bicubic base. Training lives in train.py, files in weights.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .resize import cubic_phases
+
+# Channels and blocks of each tier; multiplies per input pixel: F 128 K, S 410 K, X 1.17 M at x2.
+TIERS = {"f": (32, 4), "s": (48, 6), "x": (64, 10)}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that fixes the shapes and the arithmetic of a network.
+
+    `arch` is `residual` (h' = o3 + h) or `span` (h' = (o3 + h)(sigmoid(o3) - 0.5));
+    `input_scale` multiplies the input (range 0..1) and divides the output's residual.
+    """
+
+    scale: int
+    channels: int = 32
+    blocks: int = 4
+    arch: str = "residual"
+    activation: str = "relu"
+    input_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.scale not in (2, 4):
+            raise ValueError(f"scale is 2 or 4, not {self.scale}")
+        if self.arch not in ("residual", "span"):
+            raise ValueError(f"arch is residual or span, not {self.arch!r}")
+        if self.activation not in ("relu", "silu"):
+            raise ValueError(f"activation is relu or silu, not {self.activation!r}")
+        if self.channels < 1 or self.blocks < 1:
+            raise ValueError(f"{self.channels} channels and {self.blocks} blocks: both must be at least 1")
+
+
+def tier(name: str, scale: int, arch: str = "residual") -> Architecture:
+    """Tier `f`, `s` or `x`. The span gate needs SiLU and an input of 0..255: near zero its square dies."""
+    channels, blocks = TIERS[name]
+    if arch == "span":
+        return Architecture(scale, channels, blocks, "span", "silu", 255.0)
+    return Architecture(scale, channels, blocks, arch)
+
+
+def conv3(inputs: int, outputs: int) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, 3, padding=1)
+
+
+class Block(nn.Module):
+    """Three 3x3 convolutions. Returns the block's output and its first activation (the fourth tap)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        channels = architecture.channels
+        self.conv1 = conv3(channels, channels)
+        self.conv2 = conv3(channels, channels)
+        self.conv3 = conv3(channels, channels)
+        self.gated = architecture.arch == "span"
+        self.activation = functional.relu if architecture.activation == "relu" else functional.silu
+
+    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        o1 = self.activation(self.conv1(h))
+        o2 = self.activation(self.conv2(o1))
+        o3 = self.conv3(o2)
+        if self.gated:
+            return (o3 + h) * (torch.sigmoid(o3) - 0.5), o1
+        return o3 + h, o1
+
+
+class Network(nn.Module):
+    """RGB in 0..1, shape [n, 3, h, w], to RGB of `scale` times the size; not clamped (see `upscale`)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        channels, scale = architecture.channels, architecture.scale
+        self.architecture = architecture
+        self.head = conv3(3, channels)
+        self.blocks = nn.ModuleList(Block(architecture) for _ in range(architecture.blocks))
+        self.tail = conv3(channels, channels)
+        self.fuse = nn.Conv2d(4 * channels, channels, 1)
+        self.up = conv3(channels, 3 * scale * scale)
+        # Zero: training starts at bicubic quality instead of learning it.
+        nn.init.zeros_(self.up.weight)
+        nn.init.zeros_(self.up.bias)
+        self.register_buffer("base", cubic_kernel(scale).float(), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        f0 = self.head(x * self.architecture.input_scale)
+        h, first = f0, None
+        for block in self.blocks:
+            h, o1 = block(h)
+            first = h if first is None else first
+        c = self.fuse(torch.cat([f0, self.tail(h), first, o1], dim=1))
+        residual = self.up(c) / self.architecture.input_scale
+        return functional.pixel_shuffle(residual + self.phases(x), self.architecture.scale)
+
+    def phases(self, x: Tensor) -> Tensor:
+        """The bicubic base before the pixel shuffle, edges replicated."""
+        # Under autocast too in full precision: bfloat16 would lose 1/256 of the picture itself.
+        with torch.autocast(x.device.type, enabled=False):
+            return functional.conv2d(functional.pad(x, (2, 2, 2, 2), mode="replicate"), self.base, groups=3)
+
+    @torch.no_grad()
+    def upscale(self, x: Tensor) -> Tensor:
+        """The output that ships: clamped to 0..1."""
+        return self(x).clamp(0.0, 1.0)
+
+
+def cubic_kernel(scale: int) -> Tensor:
+    """Weights [3 s^2, 1, 5, 5]: each output phase of a bicubic (a = -0.5) enlargement as a 5x5 filter."""
+    rows = torch.from_numpy(cubic_phases(scale))
+    kernel = torch.einsum("yi,xj->yxij", rows, rows).reshape(scale * scale, 1, 5, 5)
+    return kernel.repeat(3, 1, 1, 1)

@@ -1,0 +1,225 @@
+"""Trains one network from a config file, resumable at any step: `python -m upscale_training.train CONFIG`.
+
+What a batch holds is data.py's; what the finished weights are worth is evaluate.py's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import signal
+import threading
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .data import Pictures
+from .network import Architecture, Network
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A config file, parsed. Rates are Adam's; `patch_sides` are input pixels, spread evenly over the steps.
+
+    `lanes` threads take a share of each batch and meet once a step. On a CPU with other work that beats threads
+    inside each operation (`--threads`), which meet hundreds of times and wait for the slower one every time.
+    """
+
+    name: str
+    scale: int
+    steps: int
+    channels: int = 32
+    blocks: int = 4
+    arch: str = "residual"
+    activation: str = "relu"
+    input_scale: float = 1.0
+    start_from: str = ""
+    seed: int = 1
+    batch: int = 8
+    patch_sides: tuple[int, ...] = (32, 48, 64)
+    rate_peak: float = 2e-3
+    rate_end: float = 1e-6
+    warm_up_steps: int = 300
+    clip: float = 0.5
+    ema: float = 0.999
+    l2_share: float = 0.1
+    bf16_share: float = 0.0
+    lanes: int = 1
+    checkpoint_seconds: int = 90
+
+    def architecture(self) -> Architecture:
+        return Architecture(self.scale, self.channels, self.blocks, self.arch, self.activation, self.input_scale)
+
+    def rate(self, step: int) -> float:
+        """Linear warm-up, then half a cosine down to `rate_end` at the last step."""
+        if step < self.warm_up_steps:
+            return self.rate_peak * (step + 1) / self.warm_up_steps
+        done = (step - self.warm_up_steps) / max(1, self.steps - self.warm_up_steps)
+        return self.rate_end + (self.rate_peak - self.rate_end) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+    def patch_side(self, step: int) -> int:
+        return self.patch_sides[min(len(self.patch_sides) * step // self.steps, len(self.patch_sides) - 1)]
+
+    def bf16(self, step: int) -> bool:
+        """Coarse arithmetic first, where speed counts; the end in full precision, where the last hundredths come."""
+        return step < self.steps * self.bf16_share
+
+    def loss(self, step: int, output: Tensor, clean: Tensor) -> Tensor:
+        """Charbonnier (epsilon 1e-3), and at the end L2, which is what PSNR measures."""
+        error = output.float() - clean
+        if step >= self.steps * (1.0 - self.l2_share):
+            return error.square().mean() * 20.0
+        return (error.square() + 1e-6).sqrt().mean()
+
+
+def read_recipe(path: Path) -> Recipe:
+    with open(path, "rb") as file:
+        table = tomllib.load(file)
+    unknown = set(table) - {field.name for field in fields(Recipe)}
+    if unknown:
+        raise ValueError(f"{path}: unknown keys {sorted(unknown)}")
+    if "patch_sides" in table:
+        table["patch_sides"] = tuple(table["patch_sides"])
+    return Recipe(**table)
+
+
+class Run:
+    """The state of one training: network, its moving average, Adam, the next step."""
+
+    def __init__(self, recipe: Recipe, device: str) -> None:
+        torch.manual_seed(recipe.seed)
+        self.recipe, self.device, self.step, self.seconds = recipe, device, 0, 0.0
+        self.network = Network(recipe.architecture())
+        if recipe.start_from:
+            take_trunk(self.network, Path(recipe.start_from))
+        self.network = self.network.to(device, memory_format=torch.channels_last)
+        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.lanes = ThreadPoolExecutor(recipe.lanes)
+        self.adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate_peak)
+
+    def turn(self, pictures: Pictures) -> Tensor:
+        """One step; returns the loss."""
+        recipe = self.recipe
+        small, clean = pictures.batch(recipe.seed, self.step, recipe.batch, recipe.patch_side(self.step))
+        small, clean = small.to(self.device), clean.to(self.device)
+        for group in self.adam.param_groups:
+            group["lr"] = recipe.rate(self.step)
+        loss = self.gradients(small, clean)
+        nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
+        self.adam.step()
+        self.follow()
+        self.step += 1
+        return loss
+
+    def gradients(self, small: Tensor, clean: Tensor) -> Tensor:
+        """Fills the gradients of the batch, each lane working on its share; returns the loss."""
+        shares = zip(small.chunk(self.recipe.lanes), clean.chunk(self.recipe.lanes), strict=True)
+        parts = list(self.lanes.map(lambda share: self.share(*share), shares))
+        weights = [len(part) / len(small) for part in small.chunk(self.recipe.lanes)]
+        for index, parameter in enumerate(self.network.parameters()):
+            parameter.grad = sum(weight * part[1][index] for weight, part in zip(weights, parts, strict=True))
+        return sum(weight * part[0] for weight, part in zip(weights, parts, strict=True))
+
+    def share(self, small: Tensor, clean: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Loss and gradients of a part of the batch."""
+        recipe, kind = self.recipe, self.device.split(":")[0]
+        # No cache: it is shared by threads, and two of them would hang their graphs on one cast.
+        with torch.autocast(kind, torch.bfloat16, enabled=recipe.bf16(self.step), cache_enabled=False):
+            output = self.network(small)
+        loss = recipe.loss(self.step, output, clean)
+        return loss.detach(), torch.autograd.grad(loss, list(self.network.parameters()))
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """Moves the average; young averages follow faster, or the zero start would stay in them."""
+        keep = min(self.recipe.ema, (1.0 + self.step) / (10.0 + self.step))
+        averages, values = list(self.average.parameters()), list(self.network.parameters())
+        torch._foreach_lerp_(averages, values, 1.0 - keep)
+
+    def save(self, path: Path) -> None:
+        """Through a neighbour file: a kill at any moment leaves a whole checkpoint."""
+        state = {
+            "recipe": asdict(self.recipe),
+            "step": self.step,
+            "seconds": self.seconds,
+            "network": self.network.state_dict(),
+            "average": self.average.state_dict(),
+            "adam": self.adam.state_dict(),
+        }
+        unfinished = path.with_suffix(".unfinished")
+        torch.save(state, unfinished)
+        unfinished.replace(path)
+
+    def restore(self, path: Path) -> None:
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        self.network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        self.adam.load_state_dict(state["adam"])
+        self.step, self.seconds = state["step"], state["seconds"]
+
+
+def take_trunk(network: Network, checkpoint: Path) -> None:
+    """Copies every tensor but the last convolution, whose shape depends on the scale."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["average"]
+    trunk = {key: value for key, value in state.items() if not key.startswith("up.")}
+    missing, unexpected = network.load_state_dict(trunk, strict=False)
+    if unexpected or set(missing) != {"up.weight", "up.bias"}:
+        raise ValueError(f"{checkpoint} is of another shape: missing {missing}, unexpected {unexpected}")
+
+
+def train(run: Run, pictures: Pictures, checkpoint: Path, stop_at: int) -> None:
+    """Steps until `stop_at`, with a checkpoint and a line of log every `checkpoint_seconds`."""
+    recipe, started, lately, losses = run.recipe, time.monotonic(), time.monotonic(), []
+    before, first = run.seconds, run.step
+    stopping = asked_to_stop()
+    while run.step < stop_at and not stopping.is_set():
+        losses.append(run.turn(pictures))
+        now = time.monotonic()
+        if now - lately >= recipe.checkpoint_seconds or run.step == stop_at or stopping.is_set():
+            run.seconds = before + now - started
+            run.save(checkpoint)
+            mean, rate = torch.stack(losses).mean().item(), len(losses) / (now - lately)
+            print(
+                f"step {run.step}/{recipe.steps} loss {mean:.5f} rate {recipe.rate(run.step):.2e} "
+                f"{rate:.1f} steps/s {run.seconds:.0f} s",
+                flush=True,
+            )
+            lately, losses = now, []
+    print(f"{run.step - first} steps in {run.seconds - before:.0f} s", flush=True)
+
+
+def asked_to_stop() -> threading.Event:
+    """Set by SIGTERM or SIGINT: the step under way is finished and saved."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    return stopping
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="checkpoints and caches")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
+    parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    recipe = read_recipe(arguments.config)
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale)
+    run, checkpoint = Run(recipe, arguments.device), arguments.runs / f"{recipe.name}.pt"
+    if checkpoint.exists():
+        run.restore(checkpoint)
+    train(run, pictures, checkpoint, arguments.stop_at or recipe.steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Weight files: `safetensors` with the shape of the network in the metadata, the form the Rust engine reads.
+
+Tensors are named as in network.py (`head.weight`, `blocks.0.conv1.weight`, ...), laid out OIHW, F16.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from .network import Architecture, Network
+
+FORMAT = "upscale-1"
+
+
+def save_weights(network: Network, path: Path, *, name: str, commit: str, steps: int, dtype: torch.dtype) -> None:
+    """Writes `network`'s tensors as `dtype`, through a neighbour file so that a reader never sees half of one."""
+    shape = network.architecture
+    metadata = {
+        "format": FORMAT,
+        "arch": shape.arch,
+        "activation": shape.activation,
+        "channels": str(shape.channels),
+        "blocks": str(shape.blocks),
+        "scale": str(shape.scale),
+        "input_scale": f"{shape.input_scale:g}",
+        "name": name,
+        "commit": commit,
+        "steps": str(steps),
+    }
+    tensors = {key: value.detach().to(dtype).contiguous() for key, value in network.state_dict().items()}
+    unfinished = path.with_suffix(".unfinished")
+    save_file(tensors, unfinished, metadata)
+    unfinished.replace(path)
+
+
+def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
+    """The network in float32 and the file's metadata; raises on a name or a shape that does not fit."""
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+        tensors = {key: file.get_tensor(key).float() for key in file.keys()}  # noqa: SIM118 (it is no dict)
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{path}: format is {metadata.get('format')!r}, this reader knows {FORMAT!r}")
+    network = Network(
+        Architecture(
+            scale=int(metadata["scale"]),
+            channels=int(metadata["channels"]),
+            blocks=int(metadata["blocks"]),
+            arch=metadata["arch"],
+            activation=metadata["activation"],
+            input_scale=float(metadata["input_scale"]),
+        )
+    )
+    network.load_state_dict(tensors)
+    return network, metadata
