@@ -2,6 +2,7 @@
 
 use upscale_core::{Credits, IdempotencyKey, NewTask, RequestId, Scale, SourceUrl};
 
+use crate::client::Answer;
 use crate::harness::{App, IMAGE, NOON, image_body, paid_account, with_app};
 
 #[tokio::test]
@@ -179,9 +180,14 @@ async fn a_backlog_beyond_the_deadline_is_503_before_anything_is_reserved() {
         let accepted = 20 - u32::try_from(refused.len()).unwrap();
         let account = app.store.find_account(&account).await.unwrap().unwrap();
         let reserved = Credits::from_thousandths(700 * i64::from(accepted));
-        assert_eq!((account.reserved, account.active_tasks), (reserved, accepted));
+        assert_eq!(
+            (account.reserved, account.active_tasks),
+            (reserved, accepted)
+        );
         let (_, newcomer) = paid_account(&app.store, "1").await;
-        let asking = app.create("not-behind-bursts", &image_body("")).key(&newcomer);
+        let asking = app
+            .create("not-behind-bursts", &image_body(""))
+            .key(&newcomer);
         asking.send().await.expect(202, "");
     })
     .await;
