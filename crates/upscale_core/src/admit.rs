@@ -17,11 +17,13 @@ pub struct AccountFacts {
 /// What is known about the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueFacts {
-    /// Jobs that are being worked on or would be taken before the new one, by their place in the queue.
-    pub jobs_ahead: u32,
+    /// Jobs that wait or are being worked on, whoever's they are and wherever they stand.
+    pub open_jobs: u32,
     /// Jobs that live workers take at a time; 0 when none has reported lately.
     pub live_slots: u32,
-    /// Measured seconds a job takes (moving average); the default before any was measured.
+    /// Measured seconds a job takes a slot (moving average, see [`next_pace`]); the default before any was
+    /// measured. How many megapixels a source has is not known when its task is created, so the mean job stands
+    /// for seconds a megapixel times the mean of megapixels.
     pub seconds_per_job: f64,
     /// Seconds from acceptance to the deadline.
     pub deadline_seconds: i64,
@@ -53,8 +55,14 @@ pub enum Admission {
 
 /// Seconds assumed per job until one was measured.
 pub const SECONDS_PER_JOB_DEFAULT: f64 = 3.0;
-/// Part of the deadline a prediction may fill; the rest is for downloads, retries and a crashed attempt.
+/// Part of the deadline a prediction may fill. The rest (108 s of 270) is for those who are let past a job
+/// afterwards (38 s at most), or for a crashed attempt (its lease of 60 s) and the job itself; the simulation
+/// (docs/simulation.md) shows that it is enough.
 const DEADLINE_SHARE: f64 = 0.6;
+/// How far behind a job stands for each task its account already has active, in its place and in its admission.
+const SECONDS_BEHIND_PER_ACTIVE_TASK: i64 = 2;
+/// Weight of one more job in the moving average: half of it is older than eleven jobs.
+const PACE_WEIGHT: f64 = 1.0 / 16.0;
 
 /// Decides in the contract's order: active, day, credits, then capacity.
 #[must_use]
@@ -74,7 +82,7 @@ pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admiss
     if account.available < limits::PRICE {
         return Admission::InsufficientCredits;
     }
-    let over = predicted_seconds(queue) - queue.deadline_seconds as f64 * DEADLINE_SHARE;
+    let over = seconds_until_done(account, queue) - queue.deadline_seconds as f64 * DEADLINE_SHARE;
     if over > 0.0 {
         return Admission::Overloaded {
             retry_after_seconds: seconds_within(over, 60),
@@ -83,12 +91,30 @@ pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admiss
     Admission::Accept
 }
 
-/// Seconds until a job added now would be finished, every slot busy in order. Without a live worker the
+/// When a task accepted now is over at the latest. All open jobs count, those it would be taken before as
+/// well: they were promised the same deadline, and whoever is let past them must leave them the time. A place
+/// further back counts as time, so that when room gets scarce it goes to those who hold least of it.
+fn seconds_until_done(account: AccountFacts, queue: QueueFacts) -> f64 {
+    let behind = SECONDS_BEHIND_PER_ACTIVE_TASK * i64::from(account.active_tasks);
+    predicted_seconds(queue) + behind as f64
+}
+
+/// Seconds until all open jobs and one more would be finished, every slot busy. Without a live worker the
 /// queue is taken to have one slot: it may be starting, and the deadline refunds what it cannot do.
 #[must_use]
 pub fn predicted_seconds(queue: QueueFacts) -> f64 {
-    let turns = f64::from(queue.jobs_ahead.saturating_add(1)) / f64::from(queue.live_slots.max(1));
+    let turns = f64::from(queue.open_jobs.saturating_add(1)) / f64::from(queue.live_slots.max(1));
     turns.ceil() * queue.seconds_per_job
+}
+
+/// Takes a job that held its slot for `seconds` into the moving average; what is no number changes nothing, and
+/// no job takes longer than the deadline lets it.
+#[must_use]
+pub fn next_pace(seconds_per_job: f64, seconds: f64, deadline_seconds: i64) -> f64 {
+    if !seconds.is_finite() {
+        return seconds_per_job;
+    }
+    seconds_per_job + (seconds.clamp(0.0, deadline_seconds as f64) - seconds_per_job) * PACE_WEIGHT
 }
 
 /// Whole seconds a client should wait before its next poll: 3 at first, up to 10.
@@ -100,10 +126,11 @@ pub fn poll_after_seconds(created_at: Timestamp, now: Timestamp) -> i64 {
 }
 
 /// A job's place in the queue: a burst of one account interleaves with newcomers instead of starving
-/// them, two seconds behind for each task the account already has active.
+/// them, two seconds behind for each task the account already has active. After at most 38 s nobody new is
+/// let past it.
 #[must_use]
 pub fn priority_at(created_at: Timestamp, active_tasks: u32) -> Timestamp {
-    created_at.plus_seconds(2 * i64::from(active_tasks))
+    created_at.plus_seconds(SECONDS_BEHIND_PER_ACTIVE_TASK * i64::from(active_tasks))
 }
 
 fn seconds_within(seconds: f64, longest: i64) -> i64 {
@@ -124,9 +151,9 @@ mod tests {
         }
     }
 
-    fn queue(jobs_ahead: u32, live_slots: u32) -> QueueFacts {
+    fn queue(open_jobs: u32, live_slots: u32) -> QueueFacts {
         QueueFacts {
-            jobs_ahead,
+            open_jobs,
             live_slots,
             seconds_per_job: 4.0,
             deadline_seconds: limits::DEADLINE_SECONDS,
@@ -176,6 +203,26 @@ mod tests {
                 retry_after_seconds: 60
             }
         );
+    }
+
+    #[test]
+    fn scarce_room_goes_to_those_who_hold_least_of_it() {
+        // 30 turns of 4 s leave 42 s: more than 19 active tasks are behind by; 35 turns leave 22 s.
+        let accepts = |active, open| {
+            admit(account(active, 0, 700), queue(open, 2), NOON) == Admission::Accept
+        };
+        assert!(accepts(19, 59));
+        assert!(accepts(11, 69));
+        assert!(!accepts(12, 69));
+        assert!(accepts(0, 69));
+    }
+
+    #[test]
+    fn the_pace_moves_by_a_sixteenth_and_only_by_numbers() {
+        assert_eq!(next_pace(4.0, 20.0, 270), 5.0);
+        assert_eq!(next_pace(4.0, -1.0, 270), 3.75);
+        assert_eq!(next_pace(14.0, 1e9, 270), 30.0);
+        assert_eq!(next_pace(4.0, f64::NAN, 270), 4.0);
     }
 
     #[test]

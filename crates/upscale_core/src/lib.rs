@@ -16,8 +16,8 @@ mod source_url;
 mod task;
 
 pub use admit::{
-    AccountFacts, Admission, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit, poll_after_seconds,
-    predicted_seconds, priority_at,
+    AccountFacts, Admission, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit, next_pace,
+    poll_after_seconds, predicted_seconds, priority_at,
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};

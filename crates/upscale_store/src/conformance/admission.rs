@@ -46,8 +46,8 @@ async fn bursts_of_some_accounts_do_not_turn_newcomers_away() {
                 waiting += u32::from(matches!(outcome, CreateOutcome::Created(_)));
             }
         }
-        // More than fit into one slot's time, but all but four stand behind a newcomer.
-        assert!(waiting > 54, "{waiting}");
+        // They want 80 of the 54 places that one slot has, and are turned away before the last ones.
+        assert!((40..54).contains(&waiting), "{waiting}");
         let newcomer = at.account_for(1).await;
         let outcome = at.order(&newcomer, "the key").await;
         assert!(matches!(outcome, CreateOutcome::Created(_)), "{outcome:?}");

@@ -70,29 +70,27 @@ fn create_task(tx: &Tx<'_>, order: &Order) -> Result<CreateOutcome, StoreError> 
         });
     }
     let prio_at = priority_at(tx.now, standing.facts.active_tasks);
-    Ok(
-        match admit(standing.facts, queue_facts(tx, prio_at)?, tx.now) {
-            Admission::Accept => CreateOutcome::Created(accept(tx, order, &parameters, prio_at)?),
-            Admission::ActiveLimit {
-                retry_after_seconds,
-            } => CreateOutcome::ActiveLimit {
-                retry_after_seconds,
-            },
-            Admission::DailyLimit {
-                retry_after_seconds,
-            } => CreateOutcome::DailyLimit {
-                retry_after_seconds,
-            },
-            Admission::InsufficientCredits => CreateOutcome::InsufficientCredits {
-                available: standing.facts.available,
-            },
-            Admission::Overloaded {
-                retry_after_seconds,
-            } => CreateOutcome::Overloaded {
-                retry_after_seconds,
-            },
+    Ok(match admit(standing.facts, queue_facts(tx)?, tx.now) {
+        Admission::Accept => CreateOutcome::Created(accept(tx, order, &parameters, prio_at)?),
+        Admission::ActiveLimit {
+            retry_after_seconds,
+        } => CreateOutcome::ActiveLimit {
+            retry_after_seconds,
         },
-    )
+        Admission::DailyLimit {
+            retry_after_seconds,
+        } => CreateOutcome::DailyLimit {
+            retry_after_seconds,
+        },
+        Admission::InsufficientCredits => CreateOutcome::InsufficientCredits {
+            available: standing.facts.available,
+        },
+        Admission::Overloaded {
+            retry_after_seconds,
+        } => CreateOutcome::Overloaded {
+            retry_after_seconds,
+        },
+    })
 }
 
 fn find_by_key(tx: &Tx<'_>, order: &Order) -> Result<Option<(String, Task)>, StoreError> {

@@ -1,14 +1,12 @@
 //! What is known of the queue as a whole: for admission, metrics and operators. Also the measured pace.
 
 use rusqlite::params;
-use upscale_core::{QueueFacts, SECONDS_PER_JOB_DEFAULT, Timestamp};
+use upscale_core::{QueueFacts, SECONDS_PER_JOB_DEFAULT, Timestamp, next_pace};
 
 use super::{Db, Tx};
 use crate::{QueueGlance, StoreError};
 
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
-/// Weight of one more job in the moving average: half of it is older than eleven jobs.
-const PACE_WEIGHT: f64 = 1.0 / 16.0;
 
 impl Db {
     pub(crate) async fn queue_glance(&self) -> Result<QueueGlance, StoreError> {
@@ -16,15 +14,10 @@ impl Db {
     }
 }
 
-/// What `core::admit` asks about the queue for a job that would have this place in it. Only what is ahead of it
-/// counts: one account's burst, or its slow sources, must not turn newcomers away whom it would not delay.
-pub(super) fn queue_facts(tx: &Tx<'_>, prio_at: Timestamp) -> Result<QueueFacts, StoreError> {
-    let jobs_ahead = tx.number(
-        "SELECT count(*) FROM job WHERE prio_at <= ?1 OR worker IS NOT NULL",
-        [prio_at.micros()],
-    )?;
+/// What `core::admit` asks about the queue.
+pub(super) fn queue_facts(tx: &Tx<'_>) -> Result<QueueFacts, StoreError> {
     Ok(QueueFacts {
-        jobs_ahead: whole(jobs_ahead),
+        open_jobs: whole(tx.number("SELECT count(*) FROM job", [])?),
         live_slots: live_slots(tx)?,
         seconds_per_job: seconds_per_job(tx)?,
         deadline_seconds: tx.options.deadline_seconds,
@@ -72,12 +65,7 @@ fn seconds_per_job(tx: &Tx<'_>) -> Result<f64, StoreError> {
 
 /// Takes one ended job into the moving average, which starts at the default.
 pub(super) fn record_pace(tx: &Tx<'_>, seconds: f64) -> Result<(), StoreError> {
-    if !seconds.is_finite() {
-        return Ok(());
-    }
-    let longest = tx.options.deadline_seconds as f64;
-    let before = seconds_per_job(tx)?;
-    let after = before + (seconds.clamp(0.0, longest) - before) * PACE_WEIGHT;
+    let after = next_pace(seconds_per_job(tx)?, seconds, tx.options.deadline_seconds);
     tx.execute_one(
         "INSERT INTO pace (id, job_micros) VALUES (1, ?1)
          ON CONFLICT (id) DO UPDATE SET job_micros = excluded.job_micros",
