@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use upscale_core::{Pixels, Rows, Scale};
+use upscale_core::{Condition, Pixels, Rows, Scale};
 use upscale_engine::{Engine, EngineOptions};
 use upscale_image::{
     decode,
@@ -188,7 +188,7 @@ fn enlarge(engine: &Engine, small: &Rgb8, scale: Scale, method: Method) -> anyho
 fn run_network(engine: &Engine, small: &Rgb8, scale: Scale) -> anyhow::Result<Rgb8> {
     let pixels = Pixels::new(small.width(), small.height(), 3, small.to_samples())?;
     let mut samples = Vec::with_capacity(pixels.samples().len() * scale.factor() * scale.factor());
-    engine.upscale(&pixels, scale, &mut |rows: Rows<'_>| {
+    engine.upscale(&pixels, scale, Condition::Clean, &mut |rows: Rows<'_>| {
         samples.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     })?;

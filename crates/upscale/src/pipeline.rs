@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use upscale_core::{Pixels, Rows, Scale, limits};
+use upscale_core::{Condition, Pixels, Rows, Scale, limits};
 use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Precision, UpscaleError};
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, decode,
@@ -119,7 +119,9 @@ fn attempt(
     let factor = order.scale.factor();
     let mut writer =
         PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
-    work.run(&source.color, &mut |rows| writer.push_rows(rows))?;
+    work.run(&source.color, source.condition, &mut |rows| {
+        writer.push_rows(rows)
+    })?;
     let facts = writer.finish().map_err(PipelineError::Output)?;
     let factor = factor as u32;
     Ok(Upscaled {
@@ -141,7 +143,7 @@ fn upscale_alpha(
     else {
         return Ok(None);
     };
-    work.run(alpha, &mut |rows| plane.push_rows(rows))?;
+    work.run(alpha, Condition::Clean, &mut |rows| plane.push_rows(rows))?;
     Ok(Some(plane))
 }
 
@@ -165,6 +167,7 @@ impl Work<'_> {
     fn run(
         &mut self,
         plane: &Pixels,
+        condition: Condition,
         take: &mut dyn FnMut(Rows<'_>) -> Result<(), WriteError>,
     ) -> Result<(), PipelineError> {
         let mut refused = None;
@@ -181,7 +184,7 @@ impl Work<'_> {
                 }
             }
         };
-        let ended = self.engine.upscale(plane, self.scale, &mut sink);
+        let ended = self.engine.upscale(plane, self.scale, condition, &mut sink);
         match (refused, ended) {
             (Some(error), _) => Err(PipelineError::Output(error)),
             (None, Err(error)) => Err(engine_failed(&error)),

@@ -4,6 +4,7 @@
 mod admit;
 mod api_key;
 mod clock;
+mod condition;
 mod credits;
 mod idempotency;
 mod ids;
@@ -21,6 +22,7 @@ pub use admit::{
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
+pub use condition::{Condition, Subsampling};
 pub use credits::{Credits, NotCredits};
 pub use idempotency::{IdempotencyKey, fingerprint};
 pub use ids::{

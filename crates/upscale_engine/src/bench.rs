@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use upscale_core::{Pixels, Rows};
+use upscale_core::{Condition, Pixels, Rows};
 
 use crate::engine::EngineOptions;
 use crate::error::{ModelError, UpscaleError};
@@ -44,7 +44,7 @@ pub struct Measured {
     pub peak_gflops: f64,
     /// Most memory the process ever held, in bytes; 0 where the system does not tell.
     pub peak_memory_bytes: u64,
-    /// Seconds to make the network ready, once per process.
+    /// Seconds to make the network ready, its condition folded in, once per process and condition.
     pub plan_seconds: f64,
     /// Kernel set that ran.
     pub kernels: &'static str,
@@ -92,7 +92,7 @@ impl Bench {
         let source = picture(self.width, self.height);
         let peak = peak_gflops(kernels, threads);
         let started = Instant::now();
-        let plan = Plan::new(&self.network, kernels);
+        let plan = Plan::new(&self.network.folded(Condition::Clean), kernels);
         let plan_seconds = started.elapsed().as_secs_f64();
         pass(&plan, &source, threads)?;
         let mut seconds = Vec::new();

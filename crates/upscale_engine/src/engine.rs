@@ -1,9 +1,9 @@
 //! The room's door: which networks ship, how many threads, which kernels; one call upscales one picture.
 
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use upscale_core::{Pixels, Rows, Scale};
+use upscale_core::{Condition, Pixels, Rows, Scale};
 
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
@@ -42,10 +42,29 @@ pub struct Engine {
     x4: Loaded,
 }
 
-/// A network, and its plan once somebody has asked for it: a process that upscales one picture needs one of two.
+/// A network, and its plan for the condition asked for last: a process that upscales one picture needs one of two.
 struct Loaded {
     network: Network,
-    plan: OnceLock<Plan>,
+    last: Mutex<Option<(Condition, Arc<Plan>)>>,
+}
+
+impl Loaded {
+    fn plan(&self, condition: Condition, kernels: Kernels) -> Arc<Plan> {
+        // Without conditioning all conditions have the same plan.
+        let condition = match self.network.conditioning {
+            Some(_) => condition,
+            None => Condition::Unknown,
+        };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((made_for, plan)) if *made_for == condition => Arc::clone(plan),
+            _ => {
+                let plan = Arc::new(Plan::new(&self.network.folded(condition), kernels));
+                *last = Some((condition, Arc::clone(&plan)));
+                plan
+            }
+        }
+    }
 }
 
 impl Default for EngineOptions {
@@ -90,7 +109,7 @@ impl Engine {
         }
         let loaded = |network| Loaded {
             network,
-            plan: OnceLock::new(),
+            last: Mutex::new(None),
         };
         Ok(Self {
             options,
@@ -107,7 +126,7 @@ impl Engine {
     }
 
     /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.
-    /// Gray stays gray: the network runs on three equal channels and the mean of its output is taken.
+    /// Networks that were trained for it are set by `condition`, which says how the source was compressed. Gray stays gray: the network runs on three equal channels and the mean of its output is taken.
     ///
     /// # Errors
     /// [`UpscaleError::Cancelled`] when `sink` breaks; the other variants before any row is made.
@@ -115,9 +134,10 @@ impl Engine {
         &self,
         source: &Pixels,
         scale: Scale,
+        condition: Condition,
         sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
     ) -> Result<(), UpscaleError> {
-        self.upscale_until(source, scale, sink, &|| false)
+        self.upscale_until(source, scale, condition, sink, &|| false)
     }
 
     /// As [`Engine::upscale`]; also ends with [`UpscaleError::Cancelled`] soon after `cancelled` says true. It is
@@ -129,6 +149,7 @@ impl Engine {
         &self,
         source: &Pixels,
         scale: Scale,
+        condition: Condition,
         sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
@@ -139,12 +160,13 @@ impl Engine {
         };
         let threads = self.options.threads.max(1);
         match Kernels::find(self.kernels) {
-            None => run_bands(&loaded.network, source, threads, sink, cancelled),
+            None => {
+                let network = loaded.network.folded(condition);
+                run_bands(&network, source, threads, sink, cancelled)
+            }
             Some(kernels) => {
-                let plan = loaded
-                    .plan
-                    .get_or_init(|| Plan::new(&loaded.network, kernels));
-                upscale(plan, source, threads, sink, cancelled)
+                let plan = loaded.plan(condition, kernels);
+                upscale(&plan, source, threads, sink, cancelled)
             }
         }
     }

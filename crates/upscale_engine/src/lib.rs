@@ -6,6 +6,7 @@
 
 pub mod bench;
 mod bicubic;
+mod conditioning;
 mod engine;
 mod error;
 mod finish;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, SafeTensors};
 
+use crate::conditioning::{Conditioning, HIDDEN, INPUTS};
 use crate::error::ModelError;
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
@@ -16,6 +17,7 @@ const HEADER_BYTES_MAX: u64 = 256 << 10;
 const CHANNELS_MAX: usize = 256;
 const BLOCKS_MAX: usize = 64;
 
+/// Weights and bias.
 type Weights = (Vec<f32>, Vec<f32>);
 
 impl Network {
@@ -29,10 +31,7 @@ impl Network {
         let tensors = SafeTensors::deserialize(file).map_err(|e| refuse(e.to_string()))?;
         let none = HashMap::new();
         let shape = Shape::parse(header.metadata().as_ref().unwrap_or(&none))?;
-        let wanted = match shape.family {
-            Family::Compact => 3 * (shape.blocks + 1) + 2,
-            _ => 2 * (4 + 3 * shape.blocks),
-        };
+        let wanted = shape.tensor_count();
         if tensors.len() != wanted {
             let given = tensors.len();
             return Err(refuse(format!("{given} tensors, this shape has {wanted}")));
@@ -86,6 +85,7 @@ struct Shape {
     blocks: usize,
     scale: usize,
     input_scale: f32,
+    conditioned: bool,
 }
 
 impl Shape {
@@ -103,6 +103,12 @@ impl Shape {
             .clone(),
         };
         let input_scale = [1.0, 255.0][one_of(fields, "input_scale", &["1", "255"])?];
+        let conditioned = fields.contains_key("condition");
+        if conditioned {
+            one_of(fields, "condition", &["jpeg-4"])?;
+            // A chain has no blocks, and it is the blocks that a condition sets.
+            one_of(fields, "arch", &["residual", "span"])?;
+        }
         Ok(Self {
             name: field(fields, "name")?.chars().take(64).collect(),
             family,
@@ -111,7 +117,17 @@ impl Shape {
             blocks: number(fields, "blocks", BLOCKS_MAX)?,
             scale: [2, 4][one_of(fields, "scale", &["2", "4"])?],
             input_scale,
+            conditioned,
         })
+    }
+
+    /// Tensors that a file of this shape has.
+    fn tensor_count(&self) -> usize {
+        let convolutions = match self.family {
+            Family::Compact => 3 * (self.blocks + 1) + 2,
+            _ => 2 * (4 + 3 * self.blocks),
+        };
+        convolutions + if self.conditioned { 4 } else { 0 }
     }
 }
 
@@ -182,12 +198,14 @@ impl Reader<'_> {
         head.0.iter_mut().for_each(|w| *w *= input_scale);
         let f0 = network.push(&[PICTURE], head, Activation::None, &[]);
         let (mut h, mut first, mut o1) = (f0, f0, f0);
+        let first_conditioned = network.layers.len();
         for block in 0..self.shape.blocks {
             (h, o1) = self.block(&mut network, block, h)?;
             if block == 0 {
                 first = h;
             }
         }
+        let conditioned = first_conditioned..network.layers.len();
         let tail = self.conv("tail", c, c, 3)?;
         let g = network.push(&[h], tail, Activation::None, &[]);
         let fuse = self.conv("fuse", c, 4 * c, 1)?;
@@ -196,7 +214,21 @@ impl Reader<'_> {
         let values = weights.iter_mut().chain(&mut bias);
         values.for_each(|w| *w /= input_scale);
         network.push(&[fused], (weights, bias), Activation::None, &[]);
+        if self.shape.conditioned {
+            let outputs = 2 * c * conditioned.len();
+            network.conditioning = Some(Conditioning {
+                layers: conditioned,
+                hidden: self.dense("cond.0", HIDDEN, INPUTS)?,
+                output: self.dense("cond.2", outputs, HIDDEN)?,
+            });
+        }
         Ok(network)
+    }
+
+    /// A fully connected layer of the condition's own small network.
+    fn dense(&self, name: &str, out: usize, read: usize) -> Result<Weights, ModelError> {
+        let weights = self.tensor(&format!("{name}.weight"), &[out, read])?;
+        Ok((weights, self.tensor(&format!("{name}.bias"), &[out])?))
     }
 
     /// One block; gives its output and its first activation.

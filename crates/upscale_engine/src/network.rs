@@ -1,6 +1,8 @@
 //! What a network is: maps, and layers between them, in the order in which they run. No arithmetic here;
 //! `reference.rs` says what the layers mean, the kernels run them fast, `model_file.rs` reads them from files.
 
+use crate::conditioning::Conditioning;
+
 /// A map of the network: index into [`Network::maps`]. Map 0 is the source picture (3 channels, 0..1).
 pub(crate) type Map = usize;
 
@@ -17,6 +19,8 @@ pub struct Network {
     /// Channels of every map.
     pub(crate) maps: Vec<usize>,
     pub(crate) layers: Vec<Layer>,
+    /// How its layers are set by what is known of a picture's compression; none: they are the same for all.
+    pub(crate) conditioning: Option<Conditioning>,
 }
 
 /// What the shuffled last layer is added to before the clamp to 0..1.
@@ -83,6 +87,7 @@ impl Network {
             base,
             maps: vec![3],
             layers: Vec::new(),
+            conditioning: None,
         }
     }
 

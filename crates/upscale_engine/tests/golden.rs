@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 
 use safetensors::SafeTensors;
-use upscale_core::{Pixels, Scale};
+use upscale_core::{Condition, Pixels, Scale};
 use upscale_engine::{Engine, EngineOptions, KernelSet};
 
 /// Largest difference in output values of 0..1.
@@ -44,7 +44,7 @@ fn check(golden: &[u8], scale: Scale) {
         };
         let engine = Engine::shipped(options).expect("the shipped weights fit");
         let mut output = Vec::new();
-        let done = engine.upscale(&source, scale, &mut |rows| {
+        let done = engine.upscale(&source, scale, Condition::Unknown, &mut |rows| {
             output.extend_from_slice(rows.samples);
             ControlFlow::Continue(())
         });

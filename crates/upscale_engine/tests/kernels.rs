@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use upscale_core::{Pixels, Scale};
+use upscale_core::{Condition, Pixels, Scale};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Shape};
 
 /// Largest difference from the reference, in output values of 0..1: what the issue asks of the whole network.
@@ -44,7 +44,7 @@ fn upscale(
     let engine = Engine::of(shape.network(2, 1), shape.network(4, 2), options);
     let engine = engine.expect("scales fit");
     let mut output = Vec::new();
-    let done = engine.upscale(source, scale, &mut |rows| {
+    let done = engine.upscale(source, scale, Condition::Unknown, &mut |rows| {
         output.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     });

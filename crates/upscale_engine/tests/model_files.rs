@@ -104,6 +104,33 @@ fn shapes_that_belie_the_metadata_are_refused() {
 }
 
 #[test]
+fn a_condition_needs_its_own_four_tensors_and_a_network_with_blocks() {
+    let mut fields = metadata();
+    fields.insert("condition".to_owned(), "jpeg-4".to_owned());
+    assert!(refusal(&file(&tensors(), fields.clone())).contains("this shape has 18"));
+    let mut all = tensors();
+    for (name, shape) in [("cond.0", [32, 4]), ("cond.2", [24, 32])] {
+        let bytes = |count: usize| vec![0; count * 4];
+        all.push((
+            format!("{name}.weight"),
+            shape.to_vec(),
+            bytes(shape[0] * shape[1]),
+        ));
+        all.push((format!("{name}.bias"), vec![shape[0]], bytes(shape[0])));
+    }
+    Network::read(&file(&all, fields.clone())).expect("an honest file");
+    assert!(refusal(&file(&all, metadata())).contains("this shape has 14"));
+    all[16].1 = vec![32, 24];
+    assert!(refusal(&file(&all, fields.clone())).contains("cond.2.weight has shape"));
+    fields.insert("condition".to_owned(), "jpeg-5".to_owned());
+    assert!(refusal(&file(&all, fields.clone())).contains("condition is"));
+    fields.insert("condition".to_owned(), "jpeg-4".to_owned());
+    fields.insert("arch".to_owned(), "compact".to_owned());
+    fields.insert("activation".to_owned(), "prelu".to_owned());
+    assert!(refusal(&file(&all, fields)).contains("arch is"));
+}
+
+#[test]
 fn a_missing_tensor_and_a_value_out_of_range_are_refused() {
     let mut renamed = tensors();
     renamed[0].0 = "heat.weight".to_owned();

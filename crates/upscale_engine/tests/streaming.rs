@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use upscale_core::{Pixels, Scale};
+use upscale_core::{Condition, Pixels, Scale};
 use upscale_engine::{Engine, EngineOptions, Shape, UpscaleError};
 
 fn engine(threads: usize) -> Engine {
@@ -34,7 +34,7 @@ fn upscale(engine: &Engine, source: &Pixels, scale: Scale) -> Vec<f32> {
     let mut output = Vec::new();
     let mut next_row = 0;
     let row_samples = source.width() * scale.factor() * source.channels();
-    let done = engine.upscale(source, scale, &mut |rows| {
+    let done = engine.upscale(source, scale, Condition::Unknown, &mut |rows| {
         assert_eq!(rows.first_row, next_row);
         assert_eq!(rows.row_samples, row_samples);
         assert_eq!(rows.samples.len(), rows.row_count * row_samples);
@@ -73,18 +73,26 @@ fn gray_is_the_mean_of_what_rgb_gives() {
 #[test]
 fn a_sink_that_breaks_ends_the_upscale() {
     let mut calls = 0;
-    let ended = engine(2).upscale(&picture(20, 90, 3), Scale::X2, &mut |_| {
-        calls += 1;
-        ControlFlow::Break(())
-    });
+    let ended = engine(2).upscale(
+        &picture(20, 90, 3),
+        Scale::X2,
+        Condition::Unknown,
+        &mut |_| {
+            calls += 1;
+            ControlFlow::Break(())
+        },
+    );
     assert_eq!((ended, calls), (Err(UpscaleError::Cancelled), 1));
 }
 
 #[test]
 fn too_many_pixels_are_refused_with_the_numbers() {
-    let ended = engine(1).upscale(&picture(101, 100, 3), Scale::X2, &mut |_| {
-        panic!("no row may be made")
-    });
+    let ended = engine(1).upscale(
+        &picture(101, 100, 3),
+        Scale::X2,
+        Condition::Unknown,
+        &mut |_| panic!("no row may be made"),
+    );
     let error = ended.expect_err("is refused");
     assert_eq!(
         error.to_string(),

@@ -1,7 +1,7 @@
 //! From bytes to a [`Source`]: magic, header, caps, and only then a decoder; upright, colour apart from alpha, gray as
 //! gray, with what is needed to write the result in the same colours, depth and density.
 
-use upscale_core::Pixels;
+use upscale_core::{Condition, Pixels};
 
 use crate::alpha;
 use crate::colour::curve::Curves;
@@ -21,6 +21,8 @@ pub struct Source {
     pub alpha: Option<Pixels>,
     /// The file it came from.
     pub header: Header,
+    /// How its colour was compressed; alpha is lossless, or as good as that, in every format.
+    pub condition: Condition,
     pub(crate) sixteen_bit: bool,
     pub(crate) tag: Tag,
     pub(crate) curves: Option<Curves>,
@@ -37,6 +39,8 @@ pub(crate) struct Decoded {
     pub(crate) colour: Colour,
     pub(crate) orientation: Orientation,
     pub(crate) density: Option<Density>,
+    /// What the file says of itself.
+    pub(crate) condition: Condition,
 }
 
 /// Which samples a pixel has.
@@ -125,6 +129,7 @@ fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
         color,
         alpha: alpha_pixels,
         header,
+        condition: decoded.condition,
         sixteen_bit: decoded.sixteen_bit,
         tag: network.tag,
         curves: network.curves,

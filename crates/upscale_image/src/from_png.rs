@@ -7,6 +7,8 @@ use png::{
     BitDepth, ColorType, Decoder, DecodingError, Info, Limits, Reader, Transformations, Unit,
 };
 
+use upscale_core::Condition;
+
 use crate::colour::{Colour, Primaries};
 use crate::decode::{Decoded, Layout, damaged};
 use crate::density::Density;
@@ -62,6 +64,7 @@ pub(crate) fn decode(bytes: &[u8], pixels_max: u64) -> Result<Decoded, ImageErro
         colour,
         orientation: exif.map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density,
+        condition: Condition::Clean,
     })
 }
 

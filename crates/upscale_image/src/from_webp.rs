@@ -10,6 +10,7 @@ use crate::error::ImageError;
 use crate::exif::Exif;
 use crate::orientation::Orientation;
 use crate::sniff::{Format, Header};
+use crate::vp8_header;
 
 /// What one metadata chunk may take; the decoder has no limit of its own.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -53,6 +54,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ImageError> {
         sixteen_bit: false,
         orientation: exif.map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density: exif.and_then(|exif| exif.density),
+        condition: vp8_header::condition(bytes),
         colour: Colour {
             icc: decoder.icc_profile().ok().flatten(),
             gray_tolerance: if decoder.is_lossy() {

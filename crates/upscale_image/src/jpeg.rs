@@ -4,6 +4,7 @@
 mod blocks;
 mod chroma;
 mod huffman;
+mod quantisation;
 mod scans;
 mod segments;
 
@@ -51,6 +52,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ImageError> {
             .exif
             .map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density: segments.jfif_density.or(exif_density),
+        condition: quantisation::condition(&segments),
         colour: Colour {
             icc: segments.icc,
             ..Colour::default()

@@ -20,6 +20,7 @@ pub mod quality;
 mod shrink;
 mod sniff;
 mod to_png;
+mod vp8_header;
 
 pub use alpha::AlphaPlane;
 pub use check::{CheckFailure, Fidelity};

@@ -1,6 +1,7 @@
 //! The marker segments of a JPEG file (ITU-T T.81 annex B): size, coding, profile, EXIF, density, density. The
 //! picture is left to its neighbours: `scans.rs` proves it whole, `jpeg.rs` decodes it.
 
+use super::quantisation::TableMeans;
 use crate::density::Density;
 use crate::error::ImageError;
 use crate::exif::Exif;
@@ -20,6 +21,7 @@ pub(crate) struct JpegSegments {
     pub(crate) components: u8,
     /// By component: its name, sampling factors (`h << 4 | v`) and quantisation table.
     pub(crate) component_specs: Vec<[u8; 3]>,
+    pub(crate) table_means: TableMeans,
     /// A JFIF segment is there.
     pub(crate) is_jfif: bool,
     /// Bits per sample: 8 but for medical and archival files.
@@ -39,6 +41,7 @@ pub(crate) struct JpegSegments {
 #[derive(Default)]
 struct Walk<'a> {
     frame: Option<(u8, &'a [u8])>,
+    table_means: TableMeans,
     adobe_transform: Option<u8>,
     exif: Option<Exif>,
     icc_chunks: Vec<&'a [u8]>,
@@ -70,6 +73,7 @@ impl JpegSegments {
             height: u16::from_be_bytes([h1, h0]),
             components,
             component_specs: component_specs(components, frame)?,
+            table_means: walk.table_means,
             is_jfif: walk.is_jfif,
             precision,
             coding,
@@ -170,6 +174,7 @@ impl<'a> Walk<'a> {
                 }
                 self.frame = Some((marker & 0x0f, body));
             }
+            0xdb => self.table_means.take(body),
             0xe0 if body.starts_with(b"JFIF\0") => {
                 self.is_jfif = true;
                 self.jfif_density = self.jfif_density.or_else(|| jfif_density(body));
