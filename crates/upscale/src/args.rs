@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 use upscale_core::{
     Credits, Permission, Scale,
     limits::{
@@ -15,6 +16,7 @@ use upscale_core::{
         REFERENCE_BYTES_MAX, RESULT_RETENTION_HOURS, RESULT_RETENTION_HOURS_MIN,
     },
 };
+use upscale_worker::{IpNet, Ipv6Net};
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
 #[derive(Debug, Parser)]
@@ -110,6 +112,18 @@ pub(crate) struct ServeArgs {
     /// Fetch images of this host name from this address, even a private one; repeatable.
     #[arg(long, value_name = "NAME:443=ADDR:PORT", value_delimiter = ',')]
     pub(crate) source_connect_to: Vec<String>,
+    /// Never fetch images from these addresses, beside those that are not public; repeatable.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) source_deny: Vec<IpNet>,
+    /// NAT64 prefix of this network: an address inside is judged by the IPv4 address it stands for; repeatable.
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
+    pub(crate) nat64_prefix: Vec<Ipv6Net>,
+    /// Failing authentications a minute from one address before 429 takes the place of 401.
+    #[arg(long, value_name = "N", default_value_t = FAILING_AUTH_PER_MINUTE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) failing_auth_per_minute: u32,
+    /// Reads a second of one account before 429; ten times as many at once.
+    #[arg(long, value_name = "N", default_value_t = READS_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) reads_per_second: u32,
     /// Seconds after acceptance at which a task is failed and refunded if nothing else.
     #[arg(long, value_name = "SECONDS", default_value_t = DEADLINE_SECONDS, value_parser = clap::value_parser!(i64).range(1..=86_400))]
     pub(crate) deadline: i64,
@@ -233,6 +247,14 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         data: DataArgs,
     },
+    /// Sign result URLs with a new secret from now on; URLs handed out before work until they expire.
+    RotateSigning {
+        /// Refuse URLs handed out before, within 10 seconds: for a secret that leaked.
+        #[arg(long)]
+        refuse_old_links: bool,
+        #[command(flatten)]
+        data: DataArgs,
+    },
     /// Refuse a key from now on.
     Revoke {
         /// The key's id, `key_…`.
@@ -260,6 +282,7 @@ impl KeyCommand {
             Self::Create { data, .. }
             | Self::List { data, .. }
             | Self::Rotate { data, .. }
+            | Self::RotateSigning { data, .. }
             | Self::Revoke { data, .. } => data,
         }
     }
@@ -270,6 +293,7 @@ pub(crate) struct FileArgs {
     /// JPEG, PNG or WebP file.
     pub(crate) input: PathBuf,
     /// PNG file to write, in place of one that is there; it appears whole or not at all.
+    #[arg(value_parser = parse_png_path)]
     pub(crate) output: PathBuf,
     /// 2 or 4.
     #[arg(long, default_value = "2", value_parser = parse_scale)]
@@ -412,12 +436,25 @@ impl FromStr for PictureSize {
     }
 }
 
+/// Nothing but PNG is written, so a file that would be called something else is refused.
+fn parse_png_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let extension = path
+        .extension()
+        .map(|extension| extension.to_string_lossy());
+    match extension {
+        Some(extension) if extension.eq_ignore_ascii_case("png") => Ok(path),
+        _ => Err("the result is a PNG: its name must end in .png".to_owned()),
+    }
+}
+
 fn parse_scale(text: &str) -> Result<Scale, String> {
     let factor = text.parse().ok().and_then(Scale::from_factor);
     factor.ok_or_else(|| "scale must be 2 or 4".to_owned())
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
+    check_one_line(text)?;
     let chars = text.chars().count();
     let allowed = 1..=NAME_CHARS_MAX;
     if allowed.contains(&chars) {
@@ -429,6 +466,7 @@ fn parse_name(text: &str) -> Result<String, String> {
 }
 
 fn parse_reference(text: &str) -> Result<String, String> {
+    check_one_line(text)?;
     let bytes = text.len();
     let allowed = 1..=REFERENCE_BYTES_MAX;
     if allowed.contains(&bytes) {
@@ -437,6 +475,16 @@ fn parse_reference(text: &str) -> Result<String, String> {
     Err(format!(
         "a reference has 1 to {REFERENCE_BYTES_MAX} bytes, this one {bytes}"
     ))
+}
+
+/// A line break or an escape sequence would forge lines in tables and logs.
+fn check_one_line(text: &str) -> Result<(), String> {
+    match text.chars().find(|character| character.is_control()) {
+        None => Ok(()),
+        Some(character) => Err(format!(
+            "the control character {character:?} is not allowed"
+        )),
+    }
 }
 
 fn parse_permission(text: &str) -> Result<Permission, String> {

@@ -207,6 +207,55 @@ mod tests {
     }
 
     #[test]
+    fn address_ranges_come_from_the_file_or_the_line_and_must_be_ranges() {
+        let args = serve(
+            "data = \"d\"\nsource-deny = [\"52.1.0.0/16\", \"2a00::/32\"]",
+            &["--nat64-prefix", "64:ff9b::/96,2a00:64::/64"],
+        );
+        assert_eq!(args.source_deny.len(), 2);
+        assert_eq!(args.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
+        let dressed = command(&toml::Table::new()).unwrap();
+        for wrong in ["52.1.0.0/33", "nowhere", "52.1.0.0"] {
+            let line = ["upscale", "serve", "--data", "d", "--source-deny", wrong];
+            assert!(
+                dressed.clone().try_get_matches_from(line).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_and_files_that_would_mislead_are_refused() {
+        let dressed = command(&toml::Table::new()).unwrap();
+        for line in [
+            &["account", "create", "two\nlines", "--data", "d"][..],
+            &["account", "create", "\u{1b}[2J", "--data", "d"],
+            &[
+                "account",
+                "credit",
+                "acc_1",
+                "1",
+                "--reference",
+                "a\tb",
+                "--data",
+                "d",
+            ],
+            &["file", "in.jpg", "out.jpg"],
+            &["file", "in.jpg", "out"],
+        ] {
+            let line = [&["upscale"][..], line].concat();
+            let error = dressed.clone().try_get_matches_from(&line).unwrap_err();
+            assert_eq!(
+                error.kind(),
+                clap::error::ErrorKind::ValueValidation,
+                "{line:?}"
+            );
+        }
+        let fine = ["upscale", "file", "in.jpg", "out.PNG"];
+        assert!(dressed.try_get_matches_from(fine).is_ok());
+    }
+
+    #[test]
     fn a_name_that_no_flag_has_is_refused() {
         let error = command(&"lissten = 1".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("lissten"), "{error}");

@@ -1,9 +1,9 @@
-//! `upscale key …`: the operator's view of API keys. A secret is printed once, by the command that made it.
+//! `upscale key …`: the operator's view of API keys, and of the secret that signs result URLs. An API key's secret is printed once, by the command that made it.
 
 use anyhow::Context;
 use serde::Serialize;
 use upscale_core::{ApiKey, Permission};
-use upscale_store::KeyRecord;
+use upscale_store::{KeyRecord, OldLinks};
 
 use crate::{
     args::{DataArgs, KeyCommand},
@@ -23,6 +23,10 @@ pub(crate) fn key(command: &KeyCommand) -> anyhow::Result<()> {
             } => create(account, *permission, data).await,
             KeyCommand::List { account, data } => list(account, data).await,
             KeyCommand::Rotate { key, overlap, data } => rotate(key, *overlap, data).await,
+            KeyCommand::RotateSigning {
+                refuse_old_links,
+                data,
+            } => rotate_signing(*refuse_old_links, data).await,
             KeyCommand::Revoke { key, data } => revoke(key, data).await,
         }
     })
@@ -73,6 +77,20 @@ async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Res
         &made.with_context(|| format!("there is no live key {key}"))?,
         data.json,
     )
+}
+
+async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Result<()> {
+    let store = Data::open_existing(&data.data).await?.store;
+    let (old_links, fate) = if refuse_old_links {
+        (OldLinks::Refuse, "refused within 10 seconds")
+    } else {
+        (OldLinks::Expire, "good until they expire")
+    };
+    let id = store.rotate_signing_key(old_links).await?;
+    if data.json {
+        return output::json(&serde_json::json!({ "signing_key": id, "old_links": fate }));
+    }
+    output::line(&format!("signing key  {id}\nold links    {fate}"))
 }
 
 fn print_new((record, secret): &(KeyRecord, ApiKey), as_json: bool) -> anyhow::Result<()> {

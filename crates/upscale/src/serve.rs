@@ -74,6 +74,8 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         args.result_url.as_deref().unwrap_or(&ready.results),
         ApiLimits {
             trusted_proxies: args.trusted_proxy.clone(),
+            failing_auth_per_minute: args.failing_auth_per_minute,
+            reads_per_second: args.reads_per_second,
             ..ApiLimits::default()
         },
     );
@@ -205,6 +207,8 @@ fn worker_options(args: &ServeArgs) -> anyhow::Result<Option<WorkerOptions>> {
         fetch: FetchOptions {
             connect_to: connect_to.collect::<Result<_, _>>()?,
             ca_files: args.source_ca.clone(),
+            denied: args.source_deny.clone(),
+            nat64_prefixes: args.nat64_prefix.clone(),
             ..FetchOptions::default()
         },
         // Four beats fit into a lease, and a silent claim is given up well before another process may have it.

@@ -11,7 +11,7 @@ use crate::{health::Readiness, results::SigningKeys, throttle::Throttle};
 pub struct ApiLimits {
     /// A request is answered after this long, with 504 when the store was not done.
     pub request_timeout: Duration,
-    /// The create body has arrived after this long or the request ends with 408.
+    /// The create body has arrived after this long or the request ends with 400.
     pub body_timeout: Duration,
     /// Failing authentications a minute from one address before 429 takes the place of 401. A valid key is
     /// never refused for what others at its address do: many customers may share a proxy.
@@ -23,13 +23,18 @@ pub struct ApiLimits {
     pub trusted_proxies: Vec<IpAddr>,
 }
 
+/// Failing authentications a minute from one address, unless configured otherwise.
+pub const FAILING_AUTH_PER_MINUTE: u32 = 300;
+/// Reads a second of one account, unless configured otherwise.
+pub const READS_PER_SECOND: u32 = 100;
+
 impl Default for ApiLimits {
     fn default() -> Self {
         Self {
             request_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(5),
-            failing_auth_per_minute: 300,
-            reads_per_second: 100,
+            failing_auth_per_minute: FAILING_AUTH_PER_MINUTE,
+            reads_per_second: READS_PER_SECOND,
             trusted_proxies: Vec::new(),
         }
     }

@@ -129,7 +129,7 @@ impl ApiError {
                 INVALID,
                 "method_not_allowed",
             ),
-            Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, INVALID, "invalid_request"),
+            Self::BodyTimeout => (StatusCode::BAD_REQUEST, INVALID, "invalid_request"),
             Self::IdempotencyConflict => (StatusCode::CONFLICT, INVALID, "idempotency_conflict"),
             Self::ResultExpired => (StatusCode::GONE, INVALID, "result_expired"),
             Self::RangeNotSatisfiable { .. } => (

@@ -22,7 +22,7 @@ mod task_body;
 mod throttle;
 mod trail;
 
-pub use api_state::{ApiLimits, ApiState};
+pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
 pub use serve::{ServeLimits, serve};

@@ -36,6 +36,9 @@ pub const CRASHES_MAX: u32 = 2;
 pub const TRANSIENT_FAILURES_MAX: u32 = 4;
 /// Result URLs are valid this long; every GET mints a new one.
 pub const RESULT_URL_SECONDS: i64 = 3_600;
+/// A replaced signing key still checks URLs this long: their hour, and a minute for processes that have not yet
+/// noticed the new key and sign with the old one.
+pub const SIGNING_KEY_OVERLAP_SECONDS: i64 = RESULT_URL_SECONDS + 60;
 /// Result files are kept this long unless configured otherwise.
 pub const RESULT_RETENTION_HOURS: i64 = 48;
 /// No configuration may keep result files for less than this.

@@ -228,6 +228,15 @@ pub struct SigningKey {
     pub secret: [u8; 32],
 }
 
+/// What becomes of the URLs that were signed before a new signing key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldLinks {
+    /// They work until they expire.
+    Expire,
+    /// They are refused from now on: the old secret is known to a stranger.
+    Refuse,
+}
+
 /// One ledger line, both legs in one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLine {

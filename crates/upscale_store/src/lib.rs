@@ -12,8 +12,8 @@ mod sweep;
 
 pub use answers::{
     Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
-    LedgerLine, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey,
-    StoreError, StoreOptions,
+    LedgerLine, OldLinks, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement,
+    SigningKey, StoreError, StoreOptions,
 };
 pub use results::{ResultBody, Results};
 pub use store::Store;

@@ -10,8 +10,9 @@ use upscale_core::{
 };
 
 use crate::{
-    Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, LedgerLine, PurchaseOutcome,
-    QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey, StoreError, StoreOptions,
+    Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, LedgerLine, OldLinks,
+    PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey, StoreError,
+    StoreOptions,
     sqlite::{self, Durability},
 };
 
@@ -342,7 +343,14 @@ impl Store {
         }
     }
 
-    /// Newest first; never empty.
+    /// A new key signs from now on; its id. Processes that have read the keys lately notice within 10 s.
+    pub async fn rotate_signing_key(&self, old_links: OldLinks) -> Result<String, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.rotate_signing_key(old_links).await,
+        }
+    }
+
+    /// Those that sign or check, newest first; never empty.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
         match self {
             Self::Sqlite(db) => db.signing_keys().await,

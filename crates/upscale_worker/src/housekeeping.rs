@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use tokio::{
     task::JoinSet,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval},
 };
 use upscale_store::{AuditReport, Results, Store, StoreError};
 
 /// Lines logged of one audit; a whole ledger gone wrong must not fill the disk.
 const BREACHES_SHOWN: usize = 20;
 
-/// How often.
+/// A chore rests at least this many times as long as it took: an audit of a million tasks takes half a minute, and
+/// every minute would be half a core for ever.
+const REST_FACTOR: u32 = 20;
+
+/// How often, at most.
 #[derive(Debug, Clone, Copy)]
 pub struct HousekeepingOptions {
     /// Tasks past their deadline are failed and refunded.
@@ -82,7 +86,12 @@ async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Result
     let mut failing = false;
     loop {
         ticks.tick().await;
+        let begun = Instant::now();
         let done = chore.do_it(&store, &results).await;
+        let rest = begun.elapsed() * REST_FACTOR;
+        if rest > every {
+            ticks.reset_after(rest);
+        }
         // An outage is logged when it begins and when it ends, not every second.
         match &done {
             Err(error) if !failing => tracing::warn!(?chore, %error, "a chore fails"),

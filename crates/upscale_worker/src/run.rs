@@ -8,11 +8,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::{interval, sleep, timeout},
 };
-use upscale_core::{
-    NoRandomness,
-    limits::{HEARTBEAT_SECONDS, LEASE_SECONDS},
-    random_bytes, random_token,
-};
+use upscale_core::{NoRandomness, limits::HEARTBEAT_SECONDS, random_bytes, random_token};
 use upscale_store::{Results, Store};
 
 use crate::{
@@ -185,7 +181,8 @@ impl Worker {
 
     /// Three reports fit into a lease, after which a silent worker is not counted.
     async fn keep_reporting(self: Arc<Self>) {
-        let mut ticks = interval(Duration::from_secs(LEASE_SECONDS.unsigned_abs() / 3));
+        let lease_seconds = self.store.options().lease_seconds.unsigned_abs();
+        let mut ticks = interval(Duration::from_millis(lease_seconds.max(1) * 1_000 / 3));
         loop {
             ticks.tick().await;
             let reported = self.store.report_worker(&self.name, self.options.slots);

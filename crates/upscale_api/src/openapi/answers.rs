@@ -102,7 +102,6 @@ fn create_errors() -> Vec<ApiError> {
         ApiError::InsufficientCredits {
             available: Credits::from_thousandths(300),
         },
-        ApiError::BodyTimeout,
         ApiError::IdempotencyConflict,
         ApiError::CreateRate {
             retry_after_seconds,

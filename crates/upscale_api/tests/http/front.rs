@@ -100,7 +100,7 @@ async fn a_connection_that_rests_too_long_is_closed() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_408_and_ends_the_connection() {
+async fn a_body_that_does_not_come_is_400_and_ends_the_connection() {
     let api = ApiLimits {
         body_timeout: Duration::from_millis(200),
         ..ApiLimits::default()
@@ -115,7 +115,7 @@ async fn a_body_that_does_not_come_is_408_and_ends_the_connection() {
             app.key
         );
         let answer = exchange(app.api, head.as_bytes()).await;
-        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
         assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
         assert!(answer.contains("\r\nx-ratelimit-remaining: 59"), "{answer}");
         assert!(answer.contains(r#""code":"invalid_request""#), "{answer}");

@@ -1,5 +1,7 @@
 //! Result files by signed URL.
 
+use upscale_store::OldLinks;
+
 use crate::{
     client::Answer,
     harness::{App, with_app},
@@ -16,6 +18,40 @@ async fn succeeded(app: &App, key: &str, bytes: &[u8]) -> (upscale_core::TaskId,
 async fn fresh_url(app: &App, id: &upscale_core::TaskId) -> String {
     let task = app.read(id).await.json();
     task["result"]["url"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn after_a_rotation_of_the_signing_key_old_links_work_on_or_are_refused_as_ordered() {
+    with_app(async |app: &App| {
+        let (id, old) = succeeded(app, "rotated-1", b"png").await;
+        let rotated = app
+            .store
+            .rotate_signing_key(OldLinks::Expire)
+            .await
+            .unwrap();
+        app.clock.advance_seconds(11);
+        let new = fresh_url(app, &id).await;
+        assert!(new.contains(&format!("&key={rotated}&")), "{new}");
+        for url in [&old, &new] {
+            assert_eq!(app.download("GET", url).send().await.status, 200, "{url}");
+        }
+        app.clock.advance_seconds(3_588);
+        assert_eq!(app.download("GET", &old).send().await.status, 200);
+        app.clock.advance_seconds(1);
+        let expired = app.download("GET", &old).send().await;
+        expired.expect(403, "result_url_expired");
+
+        app.store
+            .rotate_signing_key(OldLinks::Refuse)
+            .await
+            .unwrap();
+        app.clock.advance_seconds(11);
+        let refused = app.download("GET", &fresh_url(app, &id).await).send().await;
+        assert_eq!(refused.status, 200, "a link minted since is good");
+        let refused = app.download("GET", &new).send().await;
+        refused.expect(404, "not_found");
+    })
+    .await;
 }
 
 /// 100,000 bytes that differ everywhere.

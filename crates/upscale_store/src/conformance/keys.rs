@@ -1,9 +1,9 @@
 //! API keys: known by their hash, dead from the next request on, secrets that sign results.
 
-use upscale_core::{AccountId, ApiKey, KeyId, Permission};
+use upscale_core::{AccountId, ApiKey, KeyId, Permission, limits::SIGNING_KEY_OVERLAP_SECONDS};
 
 use super::setting::{Setting, on_every_engine};
-use crate::Caller;
+use crate::{Caller, OldLinks};
 
 async fn caller(at: &Setting, key: &ApiKey) -> Option<Caller> {
     at.store.find_caller(&key.hash()).await.unwrap()
@@ -161,6 +161,42 @@ async fn there_is_a_key_to_sign_results_with_and_it_stays() {
             (&again[0].id, again[0].secret),
             (&keys[0].id, keys[0].secret)
         );
+    })
+    .await;
+}
+
+async fn signing_ids(at: &Setting) -> Vec<String> {
+    let keys = at.store.signing_keys().await.unwrap();
+    keys.into_iter().map(|key| key.id).collect()
+}
+
+#[tokio::test]
+async fn a_new_signing_key_comes_first_and_the_old_one_stays_until_its_urls_have_expired() {
+    on_every_engine(async |at: &Setting| {
+        let first = signing_ids(at).await.remove(0);
+        let second = at.store.rotate_signing_key(OldLinks::Expire).await.unwrap();
+        // Twice within one moment: the last still signs.
+        let third = at.store.rotate_signing_key(OldLinks::Expire).await.unwrap();
+        assert_eq!(
+            signing_ids(at).await,
+            [&third, &second, &first].map(String::clone)
+        );
+        at.clock.advance_seconds(SIGNING_KEY_OVERLAP_SECONDS - 1);
+        assert_eq!(signing_ids(at).await.len(), 3);
+        at.clock.advance_seconds(2);
+        assert_eq!(signing_ids(at).await, std::slice::from_ref(&third));
+        let fourth = at.store.rotate_signing_key(OldLinks::Expire).await.unwrap();
+        assert_eq!(signing_ids(at).await, [fourth, third]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_signing_key_that_leaked_is_refused_at_once() {
+    on_every_engine(async |at: &Setting| {
+        at.store.rotate_signing_key(OldLinks::Expire).await.unwrap();
+        let only = at.store.rotate_signing_key(OldLinks::Refuse).await.unwrap();
+        assert_eq!(signing_ids(at).await, [only]);
     })
     .await;
 }
