@@ -1,6 +1,8 @@
 //! The command line: every command and flag, and nothing else. `--help` prints these comments and is the
 //! reference; each long flag is also an `UPSCALE_…` variable and a name in the file of `--config`, see `config.rs`.
 
+mod parse;
+
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -12,11 +14,16 @@ use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 use upscale_core::{
     Credits, Permission, Scale,
     limits::{
-        DEADLINE_SECONDS, LEASE_SECONDS, NAME_CHARS_MAX, RECORD_RETENTION_DAYS,
-        REFERENCE_BYTES_MAX, RESULT_RETENTION_HOURS, RESULT_RETENTION_HOURS_MIN,
+        DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
+        RESULT_RETENTION_HOURS_MIN,
     },
 };
 use upscale_worker::{IpNet, Ipv6Net};
+
+pub(crate) use self::parse::PictureSize;
+use self::parse::{
+    parse_name, parse_permission, parse_png_path, parse_public_url, parse_reference, parse_scale,
+};
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
 #[derive(Debug, Parser)]
@@ -403,107 +410,4 @@ pub(crate) struct BenchApiArgs {
 pub(crate) enum BenchPrecision {
     /// 32-bit floating point throughout.
     Exact,
-}
-
-/// Columns and rows, as in `640x480`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PictureSize {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-}
-
-/// Largest side that a benchmark takes.
-const SIDE_MAX: usize = 20_000;
-
-impl FromStr for PictureSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |part: &str| {
-            part.parse()
-                .ok()
-                .filter(|side| (1..=SIDE_MAX).contains(side))
-        };
-        let sides = text
-            .split_once('x')
-            .map(|(width, height)| (number(width), number(height)));
-        match sides {
-            Some((Some(width), Some(height))) => Ok(Self { width, height }),
-            _ => Err(format!(
-                "not a size such as 640x480, sides from 1 to {SIDE_MAX}"
-            )),
-        }
-    }
-}
-
-/// Nothing but PNG is written, so a file that would be called something else is refused.
-fn parse_png_path(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    let extension = path
-        .extension()
-        .map(|extension| extension.to_string_lossy());
-    match extension {
-        Some(extension) if extension.eq_ignore_ascii_case("png") => Ok(path),
-        _ => Err("the result is a PNG: its name must end in .png".to_owned()),
-    }
-}
-
-fn parse_scale(text: &str) -> Result<Scale, String> {
-    let factor = text.parse().ok().and_then(Scale::from_factor);
-    factor.ok_or_else(|| "scale must be 2 or 4".to_owned())
-}
-
-fn parse_name(text: &str) -> Result<String, String> {
-    check_one_line(text)?;
-    let chars = text.chars().count();
-    let allowed = 1..=NAME_CHARS_MAX;
-    if allowed.contains(&chars) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "a name has 1 to {NAME_CHARS_MAX} characters, this one {chars}"
-    ))
-}
-
-fn parse_reference(text: &str) -> Result<String, String> {
-    check_one_line(text)?;
-    let bytes = text.len();
-    let allowed = 1..=REFERENCE_BYTES_MAX;
-    if allowed.contains(&bytes) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "a reference has 1 to {REFERENCE_BYTES_MAX} bytes, this one {bytes}"
-    ))
-}
-
-/// A line break or an escape sequence would forge lines in tables and logs.
-fn check_one_line(text: &str) -> Result<(), String> {
-    match text.chars().find(|character| character.is_control()) {
-        None => Ok(()),
-        Some(character) => Err(format!(
-            "the control character {character:?} is not allowed"
-        )),
-    }
-}
-
-fn parse_permission(text: &str) -> Result<Permission, String> {
-    Permission::parse(text).ok_or_else(|| "permission must be read, write or all".to_owned())
-}
-
-/// An address that clients are told: scheme and host, perhaps a path, nothing after it.
-fn parse_public_url(text: &str) -> Result<String, String> {
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    match rest {
-        Some(rest)
-            if !rest.is_empty()
-                && !rest.contains(['?', '#', ' ', '@'])
-                && !rest.starts_with('/') =>
-        {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err("must be an address such as https://api.example.com".to_owned()),
-    }
 }
