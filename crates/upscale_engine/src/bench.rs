@@ -62,13 +62,12 @@ pub enum BenchError {
 }
 
 impl Bench {
-    /// A benchmark of a shape with random weights at its usual scale: `compact` at 4, the tiers at 2.
+    /// A benchmark of a shape with random weights at its usual scale: `compact` and `rrdb` at 4, the tiers at 2.
     #[must_use]
     pub fn of_shape(shape: Shape, width: usize, height: usize) -> Self {
-        let scale = if matches!(shape, Shape::Compact { .. }) {
-            4
-        } else {
-            2
+        let scale = match shape {
+            Shape::Compact { .. } | Shape::Rrdb { .. } => 4,
+            Shape::Residual { .. } | Shape::Span { .. } => 2,
         };
         Self {
             network: shape.network(scale, 1),
@@ -84,7 +83,7 @@ impl Bench {
     /// [`BenchError`] when the CPU lacks the kernels: the reference is not measured either.
     pub fn run(&self, options: &EngineOptions) -> Result<Measured, BenchError> {
         let set = options.kernels.unwrap_or_else(KernelSet::best);
-        let Some(kernels) = Kernels::find(set) else {
+        let Some(kernels) = Kernels::find(set).filter(|_| self.network.has_kernels()) else {
             let reason = format!("there is nothing to measure for {}", set.name());
             return Err(ModelError(reason).into());
         };

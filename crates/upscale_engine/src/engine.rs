@@ -159,7 +159,7 @@ impl Engine {
             Scale::X4 => &self.x4,
         };
         let threads = self.options.threads.max(1);
-        match Kernels::find(self.kernels) {
+        match Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels()) {
             None => {
                 let network = loaded.network.folded(condition);
                 run_bands(&network, source, threads, sink, cancelled)
@@ -188,7 +188,7 @@ impl Engine {
     }
 }
 
-/// Source rows per band of the reference executor.
+/// Source rows per band of the reference executor; a multiple of every [`Network::unshuffle`].
 const BAND_ROWS: usize = 16;
 
 /// Runs the reference on bands with as many rows around them as an output row can see, so that memory stays
@@ -230,7 +230,7 @@ fn run_bands(
 
 /// The output rows that belong to source rows `first .. first + BAND_ROWS`.
 fn band(network: &Network, source: &Pixels, first: usize) -> Vec<f32> {
-    let above = first.saturating_sub(network.reach());
+    let above = first.saturating_sub(network.reach()) / network.unshuffle * network.unshuffle;
     let end = (first + BAND_ROWS).min(source.height());
     let below = (end + network.reach()).min(source.height());
     let (width, channels) = (source.width(), source.channels());
@@ -242,4 +242,36 @@ fn band(network: &Network, source: &Pixels, first: usize) -> Vec<f32> {
     let output = reference::upscale(network, &crop);
     let kept = &output[(first - above) * row..(end - above) * row];
     kept.iter().map(|&v| v as f32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes::{Random, Shape};
+
+    /// RRDBNet: maps of three sizes, and at 2x squares of pixels that odd sizes do not fill.
+    #[test]
+    fn the_reference_gives_the_same_rows_in_bands_as_in_one() {
+        let shape = Shape::Rrdb {
+            channels: 4,
+            growth: 2,
+            blocks: 1,
+        };
+        let mut random = Random(5);
+        let samples = (0..7 * 101 * 3).map(|_| random.unit()).collect();
+        let source = Pixels::new(7, 101, 3, samples).unwrap();
+        for scale in [2, 4] {
+            let network = shape.network(scale, 1);
+            assert!(network.reach() < 50, "{} rows", network.reach());
+            let mut rows = Vec::new();
+            let mut sink = |band: Rows<'_>| {
+                rows.extend_from_slice(band.samples);
+                ControlFlow::Continue(())
+            };
+            run_bands(&network, &source, 2, &mut sink, &|| false).unwrap();
+            let whole = reference::upscale(&network, &source);
+            assert_eq!(rows.len(), whole.len());
+            assert!(rows.iter().zip(&whole).all(|(&a, &b)| a == b as f32));
+        }
+    }
 }

@@ -3,24 +3,35 @@
 
 use crate::conditioning::Conditioning;
 
-/// A map of the network: index into [`Network::maps`]. Map 0 is the source picture (3 channels, 0..1).
+/// A map of the network: index into [`Network::maps`]. Map 0 is the source picture: see [`Network::unshuffle`].
 pub(crate) type Map = usize;
 
 /// The source picture as a map.
 pub(crate) const PICTURE: Map = 0;
 
-/// A network: 3x3 and 1x1 convolutions over maps of the source's size, then a pixel shuffle onto a base.
+/// A network: 3x3 and 1x1 convolutions over maps, then a pixel shuffle onto a base.
 #[derive(Debug, Clone)]
 pub struct Network {
     pub(crate) name: String,
-    /// Enlargement: the last layer has `3 * scale * scale` channels in PyTorch's pixel-shuffle order.
+    /// Enlargement of the picture: see [`Network::last_shuffle`].
     pub(crate) scale: usize,
     pub(crate) base: Base,
+    /// Side of the squares of source pixels that become one pixel of map 0 with `3 * unshuffle²` channels, in the
+    /// order of PyTorch's `pixel_unshuffle`; 1 for most. A width or height that it does not divide is filled up by
+    /// repeating the last column or row, and the output is cut to `scale` times the source.
+    pub(crate) unshuffle: usize,
+    /// Subtracted from the source's colours; outside the picture map 0 is zero all the same.
+    pub(crate) mean: [f32; 3],
     /// Channels of every map.
     pub(crate) maps: Vec<usize>,
+    /// Width and height of every map in those of map 0.
+    pub(crate) factors: Vec<usize>,
     pub(crate) layers: Vec<Layer>,
     /// How its layers are set by what is known of a picture's compression; none: they are the same for all.
     pub(crate) conditioning: Option<Conditioning>,
+    /// First layer of every section. A section is run over the whole picture before the next one begins: its results
+    /// are whole maps, and only inside of it rows may leave early. One section where all maps are streamed.
+    pub(crate) sections: Vec<usize>,
 }
 
 /// What the shuffled last layer is added to before the clamp to 0..1.
@@ -30,12 +41,15 @@ pub(crate) enum Base {
     Bicubic,
     /// Every source pixel repeated (Compact).
     Nearest,
+    /// Nothing: the last layer is the picture (ESRGAN, SPAN).
+    Zero,
 }
 
 /// One convolution (zero padded, stride 1) and what happens to its sums before they are stored.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
-    /// Read side by side as one map of all their channels.
+    /// Read side by side as one map of all their channels. One of half the output's factor is read as if every pixel
+    /// of it were two wide and two high (nearest neighbour); the zeros outside come after that.
     pub(crate) inputs: Vec<Map>,
     pub(crate) output: Map,
     /// 3 or 1: the side of the kernel.
@@ -85,15 +99,56 @@ impl Network {
             name: name.to_owned(),
             scale,
             base,
+            unshuffle: 1,
+            mean: [0.0; 3],
             maps: vec![3],
+            factors: vec![1],
             layers: Vec::new(),
             conditioning: None,
+            sections: vec![0],
         }
     }
 
-    /// Appends a layer and gives the map that it writes.
+    /// As [`Network::empty`], with map 0 made of squares of `side` x `side` source pixels.
+    pub(crate) fn unshuffled(name: &str, scale: usize, base: Base, side: usize) -> Self {
+        Self {
+            unshuffle: side,
+            maps: vec![3 * side * side],
+            ..Self::empty(name, scale, base)
+        }
+    }
+
+    /// What comes next is a new section.
+    pub(crate) fn begin_section(&mut self) {
+        self.sections.push(self.layers.len());
+    }
+
+    /// Appends a layer and gives the map that it writes, as large as its inputs.
     pub(crate) fn push(
         &mut self,
+        inputs: &[Map],
+        conv: (Vec<f32>, Vec<f32>),
+        activation: Activation,
+        combine: &[Combine],
+    ) -> Map {
+        let factor = inputs.first().map_or(1, |&map| self.factors[map]);
+        self.push_at(factor, inputs, conv, activation, combine)
+    }
+
+    /// Appends a layer that reads its inputs enlarged twice, and gives the map that it writes.
+    pub(crate) fn push_up(
+        &mut self,
+        inputs: &[Map],
+        conv: (Vec<f32>, Vec<f32>),
+        activation: Activation,
+    ) -> Map {
+        let factor = inputs.first().map_or(1, |&map| self.factors[map]);
+        self.push_at(2 * factor, inputs, conv, activation, &[])
+    }
+
+    fn push_at(
+        &mut self,
+        factor: usize,
         inputs: &[Map],
         (weights, bias): (Vec<f32>, Vec<f32>),
         activation: Activation,
@@ -107,6 +162,7 @@ impl Network {
             3
         };
         self.maps.push(bias.len());
+        self.factors.push(factor);
         self.layers.push(Layer {
             inputs: inputs.to_vec(),
             output,
@@ -134,24 +190,52 @@ impl Network {
     /// Multiply-accumulates of all convolutions per source pixel, computed directly.
     #[must_use]
     pub fn macs_per_pixel(&self) -> usize {
-        self.layers.iter().map(|layer| layer.weights.len()).sum()
+        let macs = self.layers.iter().map(|layer| {
+            let factor = self.factors[layer.output];
+            layer.weights.len() * factor * factor
+        });
+        macs.sum::<usize>()
+            .div_ceil(self.unshuffle * self.unshuffle)
+    }
+
+    /// Weights, biases and slopes.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        let count = |layer: &Layer| match &layer.activation {
+            Activation::Prelu(slopes) => layer.weights.len() + layer.bias.len() + slopes.len(),
+            _ => layer.weights.len() + layer.bias.len(),
+        };
+        self.layers.iter().map(count).sum()
+    }
+
+    /// Side of the squares of output pixels that one pixel of the last layer makes: it has three times as many
+    /// channels as such a square has pixels, in the order of PyTorch's `pixel_shuffle`.
+    pub(crate) fn last_shuffle(&self) -> usize {
+        self.scale * self.unshuffle / self.factors.last().copied().unwrap_or(1)
     }
 
     /// How far, in source pixels, an output pixel sees: one per 3x3 layer on the longest path, 2 for the base.
-    pub(crate) fn reach(&self) -> usize {
+    #[must_use]
+    pub fn reach(&self) -> usize {
+        // In eighths of a pixel of map 0, of which a pixel of factor 8 is one.
         let mut reach = vec![0; self.maps.len()];
         for layer in &self.layers {
-            let combined = layer.combine.iter().map(|combine| combine.map());
-            let read = layer
-                .inputs
-                .iter()
-                .map(|&map| reach[map])
-                .max()
-                .unwrap_or(0);
-            let joined = combined.map(|map| reach[map]).max().unwrap_or(0);
-            reach[layer.output] = (read + layer.side / 2).max(joined);
+            let pixel = 8 / self.factors[layer.output];
+            let read = layer.inputs.iter().map(|&map| {
+                // The neighbour of a repeated pixel lies up to a whole smaller pixel away.
+                let repeated = self.factors[map] < self.factors[layer.output];
+                reach[map] + layer.side / 2 * pixel * if repeated { 2 } else { 1 }
+            });
+            let joined = layer.combine.iter().map(|combine| reach[combine.map()]);
+            reach[layer.output] = read.chain(joined).max().unwrap_or(0);
         }
-        reach.into_iter().max().unwrap_or(0).max(2)
+        let eighths = reach.into_iter().max().unwrap_or(0);
+        (eighths.div_ceil(8) * self.unshuffle + self.unshuffle - 1).max(2)
+    }
+
+    /// Whether the fast executor runs it; else the reference does.
+    pub(crate) fn has_kernels(&self) -> bool {
+        self.unshuffle == 1 && self.factors.iter().all(|&factor| factor == 1)
     }
 
     /// Channels that a layer reads.

@@ -10,6 +10,7 @@ pub(crate) struct Plan {
     pub(crate) kernels: Kernels,
     pub(crate) scale: usize,
     pub(crate) base: Base,
+    pub(crate) mean: [f32; 3],
     /// Padded channels of every map.
     pub(crate) maps: Vec<usize>,
     pub(crate) layers: Vec<PlanLayer>,
@@ -55,6 +56,7 @@ impl Plan {
             kernels,
             scale: network.scale,
             base: network.base,
+            mean: network.mean,
             layers: layers.collect(),
             maps,
         }

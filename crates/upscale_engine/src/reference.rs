@@ -39,7 +39,7 @@ impl Plane {
 /// A gray source is run as RGB with three equal channels; its output is the mean of the three.
 pub(crate) fn upscale(network: &Network, source: &Pixels) -> Vec<f64> {
     let picture = rgb(source);
-    let last = run_layers(network, &picture);
+    let last = run_layers(network, unshuffle(network, &picture));
     let mut output = shuffle_onto_base(network, &picture, &last);
     output.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
     if source.channels() == 1 {
@@ -61,15 +61,29 @@ fn rgb(source: &Pixels) -> Plane {
     picture
 }
 
-fn run_layers(network: &Network, picture: &Plane) -> Plane {
+/// Map 0: the mean taken off, squares of pixels side by side in the channels, `c * u * u + dy * u + dx`.
+fn unshuffle(network: &Network, picture: &Plane) -> Plane {
+    let u = network.unshuffle;
+    let (width, height) = (picture.width.div_ceil(u), picture.height.div_ceil(u));
+    let mut map = Plane::new(width, height, 3 * u * u);
+    for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+        for (channel, value) in map.at_mut(x, y).iter_mut().enumerate() {
+            let (colour, dy, dx) = (channel / (u * u), channel / u % u, channel % u);
+            let column = (x * u + dx).min(picture.width - 1);
+            let row = (y * u + dy).min(picture.height - 1);
+            *value = picture.at(column, row)[colour] - f64::from(network.mean[colour]);
+        }
+    }
+    map
+}
+
+fn run_layers(network: &Network, picture: Plane) -> Plane {
     let mut maps: Vec<Option<Plane>> = network.maps.iter().map(|_| None).collect();
     let (w, h) = (picture.width, picture.height);
-    maps[PICTURE] = Some(Plane {
-        values: picture.values.clone(),
-        ..Plane::new(w, h, 3)
-    });
+    maps[PICTURE] = Some(picture);
     for (index, layer) in network.layers.iter().enumerate() {
-        let mut output = convolve(network, layer, &maps, w, h);
+        let factor = network.factors[layer.output];
+        let mut output = convolve(network, layer, &maps, w * factor, h * factor);
         activate(&layer.activation, &mut output);
         for combine in &layer.combine {
             join(*combine, &mut output, &maps);
@@ -78,7 +92,7 @@ fn run_layers(network: &Network, picture: &Plane) -> Plane {
         drop_unread(network, index, &mut maps);
     }
     let last = maps.pop().flatten();
-    last.unwrap_or_else(|| Plane::new(w, h, 3 * network.scale * network.scale))
+    last.unwrap_or_else(|| Plane::new(w, h, network.maps[PICTURE]))
 }
 
 /// Maps that no later layer reads are given back: a network of 40 layers must not hold 40 maps.
@@ -117,7 +131,7 @@ fn convolve(
     output
 }
 
-/// Adds what one input map contributes; outside the picture the input is zero.
+/// Adds what one input map contributes; outside the picture the input is zero. A smaller map's pixels are repeated.
 fn accumulate(
     layer: &Layer,
     first_channel: usize,
@@ -129,17 +143,19 @@ fn accumulate(
     let (side, pad) = (layer.side, layer.side / 2);
     let taps = by_tap(layer, read);
     let out = output.channels;
+    let repeat = output.width / input.width;
     for y in 0..output.height {
         for x in 0..output.width {
             for (ky, kx) in (0..side).flat_map(|ky| (0..side).map(move |kx| (ky, kx))) {
                 let (iy, ix) = ((y + ky).wrapping_sub(pad), (x + kx).wrapping_sub(pad));
-                if iy >= input.height || ix >= input.width {
+                if iy >= output.height || ix >= output.width {
                     continue;
                 }
                 let start = ((ky * side + kx) * read + first_channel) * out;
                 let weights = taps[start..start + input.channels * out].chunks_exact(out);
                 let sums = output.at_mut(x, y);
-                for (&value, row) in input.at(ix, iy).iter().zip(weights) {
+                let pixel = input.at(ix / repeat, iy / repeat);
+                for (&value, row) in pixel.iter().zip(weights) {
                     for (sum, &weight) in sums.iter_mut().zip(row) {
                         *sum += value * weight;
                     }
@@ -191,13 +207,13 @@ fn join(combine: Combine, plane: &mut Plane, maps: &[Option<Plane>]) {
 
 /// PyTorch's pixel shuffle (channel `c * s * s + dy * s + dx`) added to the base.
 fn shuffle_onto_base(network: &Network, picture: &Plane, last: &Plane) -> Vec<f64> {
-    let scale = network.scale;
+    let (scale, side) = (network.scale, network.last_shuffle());
     let mut output = Plane::new(picture.width * scale, picture.height * scale, 3);
     for y in 0..output.height {
         for x in 0..output.width {
-            let correction = last.at(x / scale, y / scale);
+            let correction = last.at(x / side, y / side);
             for c in 0..3 {
-                let channel = (c * scale + y % scale) * scale + x % scale;
+                let channel = (c * side + y % side) * side + x % side;
                 let value = base(network, picture, x, y, c) + correction[channel];
                 output.at_mut(x, y)[c] = value;
             }
@@ -208,9 +224,14 @@ fn shuffle_onto_base(network: &Network, picture: &Plane, last: &Plane) -> Vec<f6
 
 fn base(network: &Network, picture: &Plane, x: usize, y: usize, channel: usize) -> f64 {
     let scale = network.scale;
-    if network.base == Base::Nearest {
-        return picture.at(x / scale, y / scale)[channel];
+    match network.base {
+        Base::Zero => 0.0,
+        Base::Nearest => picture.at(x / scale, y / scale)[channel],
+        Base::Bicubic => bicubic(picture, scale, x, y, channel),
     }
+}
+
+fn bicubic(picture: &Plane, scale: usize, x: usize, y: usize, channel: usize) -> f64 {
     let phases = phases(scale);
     let (across, down) = (phases[x % scale], phases[y % scale]);
     let mut sum = 0.0;

@@ -1,7 +1,7 @@
 //! Networks with seeded random weights, in the shapes that benchmarks and tests need: no file, no download.
 //! Gains keep the values of every layer near 1, as trained networks do, so that errors mean something.
 
-use crate::network::{Activation, Base, Combine, Network, PICTURE};
+use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
 /// A shape of models.md, section 1, or of the networks that users bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,16 @@ pub enum Shape {
         /// Blocks of three convolutions.
         blocks: usize,
     },
+    /// RRDBNet, the network of ESRGAN: dense blocks within residual blocks, no base. At 2x it reads squares of 2 x 2
+    /// pixels and enlarges them four times, as RealESRGAN_x2plus does.
+    Rrdb {
+        /// Channels of the trunk.
+        channels: usize,
+        /// Channels that each convolution of a dense block adds.
+        growth: usize,
+        /// Residual blocks of three dense blocks of five convolutions.
+        blocks: usize,
+    },
 }
 
 impl Shape {
@@ -45,6 +55,11 @@ impl Shape {
             }),
             "s" => span(48, 6),
             "x" => span(64, 10),
+            "rrdb" => Some(Self::Rrdb {
+                channels: 64,
+                growth: 32,
+                blocks: 23,
+            }),
             _ => None,
         }
     }
@@ -61,6 +76,11 @@ impl Shape {
             Self::Span { channels, blocks } => {
                 taps(&mut random, scale, channels, blocks, &Activation::Silu)
             }
+            Self::Rrdb {
+                channels,
+                growth,
+                blocks,
+            } => rrdb(&mut random, scale, (channels, growth), blocks),
         }
     }
 }
@@ -115,6 +135,67 @@ fn taps(
     let up = random.conv(3 * scale * scale, c, 3, 0.1);
     network.push(&[fused], up, plain, &[]);
     network
+}
+
+/// LeakyReLU as every ESRGAN has it.
+pub(crate) fn leaky(channels: usize) -> Activation {
+    Activation::Prelu(vec![0.2; channels])
+}
+
+/// A residual block multiplies its input by 1.2 at least, so the head begins low.
+fn rrdb(
+    random: &mut Random,
+    scale: usize,
+    (channels, growth): (usize, usize),
+    blocks: usize,
+) -> Network {
+    let (side, plain) = (4 / scale, Activation::None);
+    let mut network = Network::unshuffled("rrdb", scale, Base::Zero, side);
+    let c = channels;
+    let head = random.conv(c, network.maps[PICTURE], 3, 0.2);
+    let head = network.push(&[PICTURE], head, plain.clone(), &[]);
+    let mut trunk = head;
+    for block in 0..blocks {
+        if block > 0 {
+            network.begin_section();
+        }
+        trunk = residual_block(random, &mut network, trunk, (c, growth));
+    }
+    network.begin_section();
+    let join = Combine::Add {
+        map: head,
+        scale: 1.0,
+    };
+    let body = random.conv(c, c, 3, 0.05);
+    let mut map = network.push(&[trunk], body, plain.clone(), &[join]);
+    for _ in 0..2 {
+        map = network.push_up(&[map], random.conv(c, c, 3, 1.4), leaky(c));
+    }
+    let high = network.push(&[map], random.conv(c, c, 3, 1.4), leaky(c), &[]);
+    network.push(&[high], random.conv(3, c, 3, 0.2), plain, &[]);
+    network
+}
+
+fn residual_block(
+    random: &mut Random,
+    network: &mut Network,
+    input: Map,
+    (channels, growth): (usize, usize),
+) -> Map {
+    let add = |map| Combine::Add { map, scale: 0.2 };
+    let mut x = input;
+    for dense in 0..3 {
+        let mut inputs = vec![x];
+        for part in 0..4 {
+            let conv = random.conv(growth, channels + part * growth, 3, 1.4);
+            inputs.push(network.push(&inputs, conv, leaky(growth), &[]));
+        }
+        let last = random.conv(channels, channels + 4 * growth, 3, 0.5);
+        let joined = [add(x), add(input)];
+        let count = if dense == 2 { 2 } else { 1 };
+        x = network.push(&inputs, last, Activation::None, &joined[..count]);
+    }
+    x
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): a seed's stream is the same on every machine.

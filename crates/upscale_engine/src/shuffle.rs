@@ -40,6 +40,10 @@ pub(crate) fn write_rows(
         match job.plan.base {
             Base::Nearest => nearest(job, y, pixels, rows),
             Base::Bicubic => bicubic(job, y, pixels, (&phases, dy), rows),
+            Base::Zero => {
+                rows.base.clear();
+                rows.base.resize(pixels.len() * scale * 3, 0.0);
+            }
         }
         let run = 3 * scale;
         let corrections = values.chunks(stride).map(|v| &v[dy * run..(dy + 1) * run]);

@@ -127,7 +127,8 @@ fn direct<L: Lanes>(
         while x < pixels.end {
             let count = GATHER.min(pixels.end - x);
             let y = span.tile_row * TILE + row;
-            picture::gather(job.source, y, x..x + count, &mut scratch.rows);
+            let source = (job.source, job.plan.mean);
+            picture::gather(source, y, x..x + count, &mut scratch.rows);
             let at = job.place_in_segment(x, span.segment) * layer.channels;
             let output = &mut output[at..at + count * layer.channels];
             let bias = Start::Values(&layer.bias);
