@@ -10,6 +10,9 @@ use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS};
 use crate::simd::{ReadLease, SharedRows, WriteLease};
 use crate::winograd::{TILE, WINDOW};
 
+/// Sizes of maps: 1, 2, 4 or 8 times map 0.
+const FACTORS: usize = 4;
+
 /// Everything that the threads share.
 pub(crate) struct Job<'a> {
     pub(crate) plan: &'a Plan,
@@ -20,8 +23,8 @@ pub(crate) struct Job<'a> {
     /// Transformed weights, a row for each slot, a segment for each row of positions.
     weights: SharedRows,
     weights_segment: usize,
-    /// First column, in tiles, that memory rows hold.
-    first_tile: usize,
+    /// First column, in tiles, that memory rows of every factor hold: at its binary logarithm.
+    first_tiles: [usize; FACTORS],
     output: &'a Output,
 }
 
@@ -35,12 +38,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Room for `places` rows of tiles of a picture whose rows have `row_len` numbers, `segment_len` a segment.
-    pub(crate) fn new(places: usize, scale: usize, row_len: usize, segment_len: usize) -> Self {
+    /// Room for `places` rows of tiles, each tile `side` output rows high; output rows have `row_len` numbers,
+    /// `segment_len` a segment.
+    pub(crate) fn new(places: usize, side: usize, row_len: usize, segment_len: usize) -> Self {
         Self {
-            rows: SharedRows::new(places * TILE * scale, row_len, 0, segment_len),
+            rows: SharedRows::new(places * side, row_len, 0, segment_len),
             places,
-            place_rows: TILE * scale,
+            place_rows: side,
         }
     }
 
@@ -59,11 +63,11 @@ impl<'a> Job<'a> {
         schedule: Schedule,
         output: &'a Output,
     ) -> Self {
-        let columns = schedule.all_columns(&extent);
-        let pixels = columns.len() * TILE + 2;
+        let columns = |factor| schedule.all_columns(plan, &extent, factor);
         let maps = schedule.classes.iter().zip(&schedule.slot_counts);
-        let maps = maps.map(|(&channels, &slots)| {
+        let maps = maps.map(|(&(channels, factor), &slots)| {
             let segment = extent.segment_tiles * TILE * channels;
+            let pixels = columns(factor).len() * TILE + 2;
             SharedRows::new(slots, pixels * channels, channels, segment)
         });
         let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);
@@ -72,22 +76,23 @@ impl<'a> Job<'a> {
             weights: SharedRows::new(WEIGHTS_SLOTS, WINDOW * weights_segment, 0, weights_segment),
             weights_segment,
             maps: maps.collect(),
+            first_tiles: std::array::from_fn(|log| columns(1 << log).start),
             plan,
             source,
             schedule,
             extent,
-            first_tile: columns.start,
             output,
         }
     }
 
     /// Bytes that a job keeps in maps under this schedule.
-    pub(crate) fn bytes(schedule: &Schedule, extent: &Extent) -> usize {
-        let pixels = schedule.all_columns(extent).len() * TILE + 2;
+    pub(crate) fn bytes(plan: &Plan, schedule: &Schedule, extent: &Extent) -> usize {
         let classes = schedule.classes.iter().zip(&schedule.slot_counts);
-        classes
-            .map(|(channels, slots)| 4 * pixels * channels * slots)
-            .sum()
+        let bytes = classes.map(|(&(channels, factor), slots)| {
+            let pixels = schedule.all_columns(plan, extent, factor).len() * TILE + 2;
+            size_of::<f32>() * pixels * channels * slots
+        });
+        bytes.sum()
     }
 
     /// Tiles of a layer in a segment.
@@ -113,25 +118,38 @@ impl<'a> Job<'a> {
         start..start + layer.matrix()
     }
 
-    /// Source columns of a run of tiles, cut at the picture's edge.
-    pub(crate) fn pixels(&self, tiles: &Range<usize>) -> Range<usize> {
-        tiles.start * TILE..(tiles.end * TILE).min(self.source.width())
+    /// Pixel columns of a run of a layer's tiles, cut at the picture's edge.
+    pub(crate) fn pixels(&self, factor: usize, tiles: &Range<usize>) -> Range<usize> {
+        tiles.start * TILE..(tiles.end * TILE).min(self.extent.width * factor)
     }
 
     /// Pixel rows of a row of tiles that lie in the picture.
-    pub(crate) fn row_count(&self, tile_row: usize) -> usize {
-        (self.source.height() - tile_row * TILE).min(TILE)
+    pub(crate) fn row_count(&self, factor: usize, tile_row: usize) -> usize {
+        (self.extent.height * factor - tile_row * TILE).min(TILE)
     }
 
     /// Where pixel column `x` stands in a memory row, in pixels; the column left of the first tile is at 0.
-    pub(crate) fn place(&self, x: usize) -> usize {
-        x + 1 - self.first_tile * TILE
+    pub(crate) fn place(&self, factor: usize, x: usize) -> usize {
+        x + 1 - self.first_tile(factor) * TILE
     }
 
-    /// The eight rows that a row of tiles reads; rows outside the picture are zero.
-    pub(crate) fn window(&self, map: Map, tile_row: usize) -> [ReadLease<'_>; WINDOW] {
-        let first = (tile_row * TILE).wrapping_sub(1);
-        std::array::from_fn(|row| self.row(map, first.wrapping_add(row)))
+    fn first_tile(&self, factor: usize) -> usize {
+        self.first_tiles[factor.ilog2() as usize]
+    }
+
+    /// The eight rows that a layer's row of tiles reads; rows outside the picture are zero. A map that is enlarged
+    /// gives each of its rows twice.
+    pub(crate) fn window(
+        &self,
+        layer: &PlanLayer,
+        map: Map,
+        tile_row: usize,
+    ) -> [ReadLease<'_>; WINDOW] {
+        let height = self.extent.height * layer.factor;
+        std::array::from_fn(|row| match (tile_row * TILE + row).wrapping_sub(1) {
+            y if y < height => self.row(map, y / layer.enlarged),
+            _ => self.row(map, usize::MAX),
+        })
     }
 
     /// The rows of a row of tiles; those outside the picture are zero.
@@ -149,7 +167,8 @@ impl<'a> Job<'a> {
     /// A segment of row `y`, to write.
     pub(crate) fn write(&self, map: Map, y: usize, segment: usize) -> WriteLease<'_> {
         let slot = self.schedule.slots[map][y] as usize;
-        let first = self.first_tile / self.extent.segment_tiles;
+        let factor = self.plan.factors[map];
+        let first = self.first_tile(factor) / self.extent.segment_tiles;
         self.maps[self.schedule.class(map)].write(slot, segment - first)
     }
 

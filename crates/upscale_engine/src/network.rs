@@ -235,7 +235,18 @@ impl Network {
 
     /// Whether the fast executor runs it; else the reference does.
     pub(crate) fn has_kernels(&self) -> bool {
-        self.unshuffle == 1 && self.factors.iter().all(|&factor| factor == 1)
+        let ends_wide = |layer: &Layer| layer.side == 3 && layer.inputs[..] != [PICTURE];
+        let fits = |layer: &Layer| {
+            let factor = self.factors[layer.output];
+            let over_picture = layer.inputs[..] == [PICTURE] && layer.side == 3 && factor == 1;
+            let over_maps = layer.inputs.iter().all(|&map| {
+                let enlarged = factor / self.factors[map];
+                map != PICTURE && (enlarged == 1 || enlarged == 2 && layer.side == 3)
+            });
+            over_picture || over_maps
+        };
+        let plain_end = self.base == Base::Zero || self.last_shuffle() == self.scale;
+        plain_end && self.layers.last().is_some_and(ends_wide) && self.layers.iter().all(fits)
     }
 
     /// Channels that a layer reads.

@@ -4,21 +4,27 @@ use std::ops::Range;
 
 use upscale_core::Pixels;
 
-/// The 3x3 neighbourhoods of pixels `columns` of row `y`, 27 numbers each: `[row][column][colour]` less the colour's
-/// mean, zero outside the picture; gray counts as three equal colours.
+/// The 3x3 neighbourhoods of pixels `columns` of row `y` of map 0, `[row][column][channel]`: 27 numbers each where
+/// `unshuffle` is 1. Colours are less their mean, zero outside the map; gray counts as three equal colours.
 #[inline(always)]
 pub(crate) fn gather(
-    (source, mean): (&Pixels, [f32; 3]),
+    (source, mean, unshuffle): (&Pixels, [f32; 3], usize),
     y: usize,
     columns: Range<usize>,
     to: &mut Vec<f32>,
 ) {
+    let channels = 3 * unshuffle * unshuffle;
     to.clear();
-    to.resize(columns.len() * 27, 0.0);
+    to.resize(columns.len() * 9 * channels, 0.0);
     for part in 0..3 {
         let row = (y + part).wrapping_sub(1);
-        if row < source.height() {
-            gather_row((source, mean), row, &columns, &mut to[part * 9..]);
+        if row >= source.height().div_ceil(unshuffle) {
+            continue;
+        }
+        let to = &mut to[part * 3 * channels..];
+        match unshuffle {
+            1 => gather_row((source, mean), row, &columns, to),
+            _ => gather_squares((source, mean, unshuffle), row, &columns, to),
         }
     }
 }
@@ -42,6 +48,33 @@ fn gather_row(
             if x < source.width() {
                 let [r, g, b] = colours(source, samples, x);
                 to.copy_from_slice(&[r - mean[0], g - mean[1], b - mean[2]]);
+            }
+        }
+    }
+}
+
+/// As [`gather_row`], with squares of `side` x `side` source pixels as pixels: channel `c * side * side + dy * side +
+/// dx`. Squares that the source does not fill repeat its last column or row.
+fn gather_squares(
+    (source, mean, side): (&Pixels, [f32; 3], usize),
+    row: usize,
+    columns: &Range<usize>,
+    to: &mut [f32],
+) {
+    let area = side * side;
+    for (pixel, x) in columns.clone().enumerate() {
+        let to = &mut to[pixel * 27 * area..][..9 * area];
+        for (column, to) in to.chunks_exact_mut(3 * area).enumerate() {
+            let x = (x + column).wrapping_sub(1);
+            if x >= source.width().div_ceil(side) {
+                continue;
+            }
+            for (dy, dx) in (0..side).flat_map(|dy| (0..side).map(move |dx| (dy, dx))) {
+                let samples = source.row((row * side + dy).min(source.height() - 1));
+                let column = (x * side + dx).min(source.width() - 1);
+                for (c, value) in colours(source, samples, column).into_iter().enumerate() {
+                    to[c * area + dy * side + dx] = value - mean[c];
+                }
             }
         }
     }

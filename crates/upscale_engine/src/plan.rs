@@ -9,17 +9,25 @@ use crate::simd::{Buffer, Kernels};
 pub(crate) struct Plan {
     pub(crate) kernels: Kernels,
     pub(crate) scale: usize,
+    /// Output pixels on a side of what one pixel of the last layer makes.
+    pub(crate) shuffle: usize,
     pub(crate) base: Base,
+    /// Source pixels on a side of what becomes one pixel of map 0.
+    pub(crate) unshuffle: usize,
     pub(crate) mean: [f32; 3],
     /// Padded channels of every map.
     pub(crate) maps: Vec<usize>,
+    /// Width and height of every map in those of map 0.
+    pub(crate) factors: Vec<usize>,
+    /// First layer of every section.
+    pub(crate) sections: Vec<usize>,
     pub(crate) layers: Vec<PlanLayer>,
 }
 
 /// How a layer is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// 3x3 over the source picture, directly: 27 numbers a pixel.
+    /// 3x3 over the source picture, directly: 27 numbers a pixel, or nine times as many as map 0 has channels.
     Picture,
     /// 1x1, directly.
     Point,
@@ -32,7 +40,11 @@ pub(crate) struct PlanLayer {
     pub(crate) method: Method,
     pub(crate) inputs: Vec<Map>,
     pub(crate) output: Map,
-    /// Numbers per pixel that a product reads: padded channels of all inputs, or 27.
+    /// Width and height of the output in those of map 0.
+    pub(crate) factor: usize,
+    /// Every pixel of the inputs is read as a square of this side: 1 or 2.
+    pub(crate) enlarged: usize,
+    /// Numbers per pixel that a product reads: padded channels of all inputs, or nine times those of map 0.
     pub(crate) depth: usize,
     /// Padded output channels.
     pub(crate) channels: usize,
@@ -49,17 +61,28 @@ impl Plan {
         let maps: Vec<usize> = network.maps.iter().map(|&map| padded(map)).collect();
         let last = network.layers.len() - 1;
         let layers = network.layers.iter().enumerate().map(|(index, layer)| {
-            let shuffle = (index == last).then_some(network.scale);
+            let shuffle = (index == last).then_some(network.last_shuffle());
             plan_layer(network, &maps, layer, shuffle, kernels)
         });
         Self {
             kernels,
             scale: network.scale,
+            shuffle: network.last_shuffle(),
             base: network.base,
+            unshuffle: network.unshuffle,
             mean: network.mean,
+            factors: network.factors.clone(),
+            sections: network.sections.clone(),
             layers: layers.collect(),
             maps,
         }
+    }
+}
+
+impl Plan {
+    /// Width and height of the last layer's map in those of map 0.
+    pub(crate) fn last_factor(&self) -> usize {
+        self.factors.last().copied().unwrap_or(1)
     }
 }
 
@@ -129,10 +152,11 @@ fn plan_layer(
     };
     let panels = kernels.panels(channels);
     let (depth, weights) = match method {
-        Method::Picture => (27, source.picture(&panels)),
+        Method::Picture => (9 * source.read, source.picture(&panels)),
         Method::Point => (source.depth(), source.point(&panels)),
         Method::Winograd => (source.depth(), source.winograd(&panels)),
     };
+    let factor = network.factors[layer.output];
     let mut bias = vec![0.0; channels];
     for (value, &channel) in bias.iter_mut().zip(&source.order) {
         *value = layer.bias[channel];
@@ -141,6 +165,8 @@ fn plan_layer(
         method,
         inputs: layer.inputs.clone(),
         output: layer.output,
+        factor,
+        enlarged: factor / layer.inputs.first().map_or(1, |&map| network.factors[map]),
         depth,
         channels,
         activation: padded_slopes(&layer.activation, channels),
@@ -204,13 +230,13 @@ impl Source<'_> {
         places
     }
 
-    /// Depth 27: `[row][column][colour]`.
+    /// `[row][column][channel]`, 27 numbers deep for a picture of three channels.
     fn picture(&self, panels: &[usize]) -> Buffer {
-        let channels: usize = panels.iter().sum();
-        let mut packed = Buffer::zeroed(27 * channels);
+        let (channels, depth): (usize, _) = (panels.iter().sum(), 9 * self.read);
+        let mut packed = Buffer::zeroed(depth * channels);
         for n in 0..self.order.len() {
-            for (i, k) in (0..3).flat_map(|i| (0..9).map(move |k| (i, k))) {
-                packed[place(panels, 27, k * 3 + i, n)] = self.taps(n, i)[k];
+            for (i, k) in (0..self.read).flat_map(|i| (0..9).map(move |k| (i, k))) {
+                packed[place(panels, depth, k * self.read + i, n)] = self.taps(n, i)[k];
             }
         }
         packed

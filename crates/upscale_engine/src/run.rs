@@ -242,16 +242,22 @@ impl<'a, 'b> Worker<'a, 'b> {
 
 impl Delivery<'_, '_> {
     fn hand_on(&mut self, job: &Job<'_>) -> ControlFlow<()> {
-        let scale = job.plan.scale;
-        let row_count = job.row_count(self.next) * scale;
-        let samples = self.output.read(self.next, row_count);
+        let (scale, side) = (job.plan.scale, job.plan.shuffle);
+        let tile_row = self.next;
+        let first_row = tile_row * TILE * side;
+        // Squares of source pixels may reach below the source: their rows are cut.
+        let row_count = (TILE * side).min((job.source.height() * scale).saturating_sub(first_row));
+        self.next += 1;
+        if row_count == 0 {
+            return ControlFlow::Continue(());
+        }
+        let samples = self.output.read(tile_row, row_count);
         let rows = Rows {
-            first_row: self.next * TILE * scale,
+            first_row,
             row_count,
             row_samples: job.source.width() * scale * job.source.channels(),
             samples: &samples,
         };
-        self.next += 1;
         (self.sink)(rows)
     }
 }

@@ -5,6 +5,10 @@
 //! rows that its readers have not done with: 7 for a 3x3 layer. Tiles lie on one grid over the whole picture,
 //! whatever the band: that is why bands, strips and threads cannot change a bit of the output.
 //!
+//! A network may be cut into *sections*: each is run over all rows before the next begins, and only inside it layers
+//! follow each other closely. Over 351 layers that stay one row of tiles behind each other, the rows in between would
+//! be more than a few whole maps.
+//!
 //! A *row task* is one row of tiles of one layer, cut into *segments* of neighbouring tiles that threads take in
 //! order. It may begin when the first `needs` tasks are finished: those that made its input, and those that
 //! still read the memory it writes to.
@@ -22,13 +26,12 @@ use crate::winograd::{TILE, WINDOW};
 /// The part of a picture that one schedule covers, in tiles.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
-    /// Source rows.
+    /// Columns and rows of map 0.
+    pub(crate) width: usize,
     pub(crate) height: usize,
-    /// Tile columns of the whole picture.
-    pub(crate) tile_columns: usize,
-    /// Tile columns whose output is wanted, from the beginning of a segment on.
+    /// Tile columns of map 0 under the wanted output, from the beginning of a segment on.
     pub(crate) strip: Range<usize>,
-    /// Tiles of a segment, and rows of tiles that enter at a time.
+    /// Tiles of a segment of any map, and rows of tiles that enter at a time.
     pub(crate) segment_tiles: usize,
     pub(crate) band: usize,
     /// Tasks for which freed memory rests before it is used again, so that nobody waits for it.
@@ -36,8 +39,14 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    pub(crate) fn tile_rows(&self) -> usize {
-        self.height.div_ceil(TILE)
+    /// Rows of tiles of a map that is `factor` times as high as map 0.
+    pub(crate) fn tile_rows(&self, factor: usize) -> usize {
+        (self.height * factor).div_ceil(TILE)
+    }
+
+    /// Tile columns of such a map.
+    pub(crate) fn tile_columns(&self, factor: usize) -> usize {
+        (self.width * factor).div_ceil(TILE)
     }
 }
 
@@ -76,8 +85,8 @@ pub(crate) struct Schedule {
     pub(crate) slots: Vec<Vec<u32>>,
     /// Slots used of every class of maps, see [`Schedule::class`].
     pub(crate) slot_counts: Vec<usize>,
-    /// Distinct padded channel counts.
-    pub(crate) classes: Vec<usize>,
+    /// Distinct pairs of padded channels and factor.
+    pub(crate) classes: Vec<(usize, usize)>,
     /// Class of every map.
     class_of: Vec<usize>,
     /// Tile columns that each layer computes: the strip and what later layers see beside it.
@@ -108,21 +117,26 @@ impl Schedule {
         self.class_of[map]
     }
 
-    /// All tile columns that any layer computes, from the beginning of a segment on.
-    pub(crate) fn all_columns(&self, extent: &Extent) -> Range<usize> {
-        let start = self.columns.iter().map(|c| c.start).min().unwrap_or(0);
-        let end = self.columns.iter().map(|c| c.end).max().unwrap_or(0);
-        start / extent.segment_tiles * extent.segment_tiles..end
+    /// All tile columns that any layer of that factor computes, from the beginning of a segment on.
+    pub(crate) fn all_columns(&self, plan: &Plan, extent: &Extent, factor: usize) -> Range<usize> {
+        let layers = plan.layers.iter().zip(&self.columns);
+        let columns = layers.filter(|(layer, _)| layer.factor == factor);
+        let (start, end) = columns.fold((usize::MAX, 0), |(start, end), (_, c)| {
+            (start.min(c.start), end.max(c.end))
+        });
+        start.min(end) / extent.segment_tiles * extent.segment_tiles..end
     }
 }
 
-/// Tiles beside the wanted ones that every map must hold: each wide reader adds one on both sides.
+/// Tiles beside the wanted ones that every map must hold, on both sides.
 pub(crate) fn tiles_beside(plan: &Plan) -> Vec<usize> {
     let mut beside = vec![0; plan.maps.len()];
     for layer in plan.layers.iter().rev() {
         let own = beside[layer.output];
+        // One pixel more for a 3x3 layer, in pixels and then in tiles of the input.
+        let pixels = own * TILE / layer.enlarged + usize::from(layer.is_wide());
         for &map in &layer.inputs {
-            beside[map] = beside[map].max(own + usize::from(layer.is_wide()));
+            beside[map] = beside[map].max(pixels.div_ceil(TILE));
         }
         for combine in &layer.combine {
             beside[combine.map()] = beside[combine.map()].max(own);
@@ -135,9 +149,9 @@ pub(crate) fn tiles_beside(plan: &Plan) -> Vec<usize> {
 fn layer_columns(plan: &Plan, extent: &Extent) -> Vec<Range<usize>> {
     let beside = tiles_beside(plan);
     let columns = plan.layers.iter().map(|layer| {
-        let halo = beside[layer.output];
-        let start = extent.strip.start.saturating_sub(halo);
-        start..(extent.strip.end + halo).min(extent.tile_columns)
+        let (halo, factor) = (beside[layer.output], layer.factor);
+        let start = (extent.strip.start * factor).saturating_sub(halo);
+        start..(extent.strip.end * factor + halo).min(extent.tile_columns(factor))
     });
     columns.collect()
 }
@@ -148,34 +162,91 @@ struct Step {
     rows: Range<usize>,
 }
 
-/// Depth first: whenever a band has entered, every layer goes as far as its inputs allow.
+/// Section after section, each depth first: whenever a band has entered, every layer goes as far as its inputs allow.
 fn steps(plan: &Plan, extent: &Extent) -> Vec<Step> {
-    let rows = extent.tile_rows();
-    let mut steps = Vec::new();
-    let mut done = vec![0; plan.maps.len()];
-    let mut entered = 0;
-    while done[plan.maps.len() - 1] < rows {
-        entered = (entered + extent.band).min(rows);
-        done[PICTURE] = entered;
-        for (layer, planned) in plan.layers.iter().enumerate() {
-            let wide = planned.method == Method::Winograd;
-            let inputs = planned.inputs.iter().map(|&map| match done[map] {
-                made if wide && made < rows => made.saturating_sub(1),
-                made => made,
-            });
-            let joined = planned.combine.iter().map(|combine| done[combine.map()]);
-            let reach = inputs.chain(joined).min().unwrap_or(0);
-            let begun = done[planned.output];
-            if reach > begun {
-                steps.push(Step {
-                    layer,
-                    rows: begun..reach,
-                });
-                done[planned.output] = reach;
+    let mut order = Order {
+        plan,
+        extent,
+        done: vec![0; plan.maps.len()],
+        steps: Vec::new(),
+    };
+    let rows = extent.tile_rows(1);
+    order.done[PICTURE] = rows;
+    let ends = plan.sections.iter().skip(1).copied();
+    let ends = ends.chain([plan.layers.len()]);
+    for (&first, end) in plan.sections.iter().zip(ends) {
+        let mut entered = 0;
+        while entered < rows {
+            entered = (entered + extent.band).min(rows);
+            order.advance(first..end, (first, entered));
+        }
+    }
+    order.steps
+}
+
+/// Steps in the making.
+struct Order<'a> {
+    plan: &'a Plan,
+    extent: &'a Extent,
+    /// Rows of tiles made of every map.
+    done: Vec<usize>,
+    steps: Vec<Step>,
+}
+
+impl Order<'_> {
+    /// Runs layers of a section as far as `entered` (the section's first layer, and rows of map 0's tiles) allows.
+    /// A layer that enlarges its input makes only a band at a time, and the layers after it follow: their rows are
+    /// long, and four times as many.
+    fn advance(&mut self, layers: Range<usize>, entered: (usize, usize)) {
+        for index in layers.clone() {
+            let layer = &self.plan.layers[index];
+            let reach = self.reach(index, entered);
+            if layer.enlarged == 1 {
+                self.step(index, reach);
+                continue;
+            }
+            loop {
+                self.step(index, reach.min(self.done[layer.output] + self.extent.band));
+                self.advance(index + 1..layers.end, entered);
+                if self.done[layer.output] >= reach {
+                    return;
+                }
             }
         }
     }
-    steps
+
+    fn step(&mut self, layer: usize, reach: usize) {
+        let done = &mut self.done[self.plan.layers[layer].output];
+        if reach > *done {
+            let rows = *done..reach;
+            self.steps.push(Step { layer, rows });
+            *done = reach;
+        }
+    }
+
+    /// Rows of tiles of a layer whose inputs are there.
+    fn reach(&self, index: usize, (section, entered): (usize, usize)) -> usize {
+        let layer = &self.plan.layers[index];
+        let made = |map: Map| {
+            let factor = self.plan.factors[map];
+            // Map n is made by layer n - 1.
+            let is_older = map <= section;
+            let limit = if is_older {
+                entered * factor
+            } else {
+                usize::MAX
+            };
+            self.done[map].min(limit)
+        };
+        let rows = self.extent.tile_rows(layer.factor);
+        let below = usize::from(layer.method == Method::Winograd);
+        let inputs = layer.inputs.iter().map(|&map| match made(map) {
+            made if made >= self.extent.tile_rows(self.plan.factors[map]) => rows,
+            made => (made * layer.enlarged).saturating_sub(below),
+        });
+        let joined = layer.combine.iter().map(|combine| made(combine.map()));
+        inputs.chain(joined).min().unwrap_or(0)
+    }
 }
 
 /// Memory rows of one class: free ones, and those that rest.
@@ -209,13 +280,18 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(plan: &'a Plan, extent: &'a Extent) -> Self {
-        let mut classes = plan.maps.clone();
+        let kinds = plan.maps.iter().zip(&plan.factors);
+        let kinds: Vec<_> = kinds
+            .map(|(&channels, &factor)| (channels, factor))
+            .collect();
+        let mut classes = kinds.clone();
         classes.sort_unstable();
         classes.dedup();
-        let class_of = plan
-            .maps
+        let class_of = kinds
             .iter()
-            .map(|map| classes.partition_point(|c| c < map));
+            .map(|kind| classes.partition_point(|class| class < kind));
+        let slots = plan.factors.iter();
+        let slots = slots.map(|factor| vec![0; extent.height * factor]);
         let mut made_by = vec![None; plan.maps.len()];
         let mut readers = vec![Vec::new(); plan.maps.len()];
         for (index, layer) in plan.layers.iter().enumerate() {
@@ -227,7 +303,7 @@ impl<'a> Builder<'a> {
         }
         let schedule = Schedule {
             tasks: Vec::new(),
-            slots: vec![vec![0; extent.height]; plan.maps.len()],
+            slots: slots.collect(),
             slot_counts: vec![1; classes.len()],
             class_of: class_of.collect(),
             columns: layer_columns(plan, extent),
@@ -302,13 +378,13 @@ impl<'a> Builder<'a> {
     /// The last of the tasks that make the input.
     fn input_needs(&self, layer: usize, tile_row: usize) -> usize {
         let plan = &self.plan.layers[layer];
-        let below = if plan.is_wide() {
-            tile_row + 1
-        } else {
-            tile_row
-        };
-        let last = self.extent.tile_rows() - 1;
-        let inputs = plan.inputs.iter().map(|&map| (map, below.min(last)));
+        // The tile of the input that has the lowest pixel row read.
+        let lowest = tile_row * TILE + TILE - 1 + usize::from(plan.is_wide());
+        let below = lowest / plan.enlarged / TILE;
+        let inputs = plan.inputs.iter().map(|&map| {
+            let last = self.extent.tile_rows(self.plan.factors[map]) - 1;
+            (map, below.min(last))
+        });
         let joined = plan.combine.iter().map(|combine| (combine.map(), tile_row));
         let made = inputs.chain(joined).filter_map(|(map, row)| {
             let maker = self.made_by[map]?;
@@ -320,6 +396,7 @@ impl<'a> Builder<'a> {
     /// Finds memory for the rows that a task writes, and what must be finished before it may.
     fn take_memory(&mut self, layer: usize, tile_row: usize, task: usize) -> usize {
         let map = self.plan.layers[layer].output;
+        let height = self.extent.height * self.plan.layers[layer].factor;
         let class = self.schedule.class_of[map];
         let pool = &mut self.pools[class];
         while let Some(&slot) = pool
@@ -331,7 +408,7 @@ impl<'a> Builder<'a> {
             pool.free.push(slot);
         }
         let mut needs = 0;
-        let end = (tile_row * TILE + TILE).min(self.extent.height);
+        let end = (tile_row * TILE + TILE).min(height);
         for row in tile_row * TILE..end {
             let (slot, after) = pool.free.pop().unwrap_or_else(|| {
                 let count = &mut self.schedule.slot_counts[class];
@@ -355,7 +432,8 @@ impl<'a> Builder<'a> {
             let needed = self.readers[map]
                 .iter()
                 .map(|&reader| self.first_needed(reader, map));
-            let needed = needed.min().unwrap_or(self.extent.height);
+            let height = self.extent.height * self.plan.factors[map];
+            let needed = needed.min().unwrap_or(height);
             let class = self.schedule.class_of[map];
             for row in self.given_back[map]..needed {
                 let slot = self.schedule.slots[map][row];
@@ -369,12 +447,12 @@ impl<'a> Builder<'a> {
     fn first_needed(&self, reader: usize, map: Map) -> usize {
         let plan = &self.plan.layers[reader];
         let done = self.done[reader];
-        if done == self.extent.tile_rows() {
-            self.extent.height
+        if done == self.extent.tile_rows(plan.factor) {
+            self.extent.height * self.plan.factors[map]
         } else if plan.is_wide() && plan.inputs.contains(&map) {
-            (done * TILE).saturating_sub(1)
+            (done * TILE).saturating_sub(1) / plan.enlarged
         } else {
-            done * TILE
+            done * TILE / plan.enlarged
         }
     }
 }

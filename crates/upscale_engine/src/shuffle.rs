@@ -21,8 +21,8 @@ pub(crate) struct BaseRows {
     base: Vec<f32>,
 }
 
-/// Writes the output rows of source row `row` of a row of tiles: `values` holds `stride` numbers per source
-/// pixel, `[dy][dx][colour]` first.
+/// Writes the output rows of the last layer's row `row` of a row of tiles: `values` holds `stride` numbers per pixel,
+/// `[dy][dx][colour]` first. Where a pixel is a part of squares that the source does not fill, the output is cut.
 #[inline(always)]
 pub(crate) fn write_rows(
     job: &Job<'_>,
@@ -32,11 +32,17 @@ pub(crate) fn write_rows(
     (values, stride): (&[f32], usize),
     rows: &mut BaseRows,
 ) {
-    let scale = job.plan.scale;
+    let (scale, channels) = (job.plan.shuffle, job.source.channels());
     let y = span.tile_row * TILE + row;
     let phases = phases(scale);
-    let first = job.place_in_segment(pixels.start, span.segment) * scale * job.source.channels();
+    let first = job.place_in_segment(pixels.start, span.segment) * scale;
+    let height = job.source.height() * job.plan.scale;
+    let width = job.source.width() * job.plan.scale;
+    let count = (pixels.len() * scale).min(width.saturating_sub(pixels.start * scale));
     for dy in 0..scale {
+        if y * scale + dy >= height || count == 0 {
+            return;
+        }
         match job.plan.base {
             Base::Nearest => nearest(job, y, pixels, rows),
             Base::Bicubic => bicubic(job, y, pixels, (&phases, dy), rows),
@@ -53,9 +59,10 @@ pub(crate) fn write_rows(
             }
         }
         let mut output = job.write_output(span.tile_row, row * scale + dy, span.segment);
-        match job.source.channels() {
-            3 => output[first..first + rows.base.len()].copy_from_slice(&rows.base),
-            _ => mean(&rows.base, &mut output[first..]),
+        let output = &mut output[first * channels..][..count * channels];
+        match channels {
+            3 => output.copy_from_slice(&rows.base[..count * 3]),
+            _ => mean(&rows.base, output),
         }
     }
 }

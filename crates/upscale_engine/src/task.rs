@@ -100,14 +100,14 @@ fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: 
 /// The segment's rows of the layer's output that lie in the picture.
 fn output_rows<'a>(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<WriteLease<'a>> {
     let first = span.tile_row * TILE;
-    let rows = first..first + job.row_count(span.tile_row);
+    let rows = first..first + job.row_count(layer.factor, span.tile_row);
     rows.map(|y| job.write(layer.output, y, span.segment))
         .collect()
 }
 
 fn columns(job: &Job<'_>, span: &Span) -> (Range<usize>, Range<usize>) {
     let tiles = job.tiles(span.layer, span.segment);
-    let pixels = job.pixels(&tiles);
+    let pixels = job.pixels(job.plan.layers[span.layer].factor, &tiles);
     (tiles, pixels)
 }
 
@@ -127,7 +127,7 @@ fn direct<L: Lanes>(
         while x < pixels.end {
             let count = GATHER.min(pixels.end - x);
             let y = span.tile_row * TILE + row;
-            let source = (job.source, job.plan.mean);
+            let source = (job.source, job.plan.mean, job.plan.unshuffle);
             picture::gather(source, y, x..x + count, &mut scratch.rows);
             let at = job.place_in_segment(x, span.segment) * layer.channels;
             let output = &mut output[at..at + count * layer.channels];
@@ -142,7 +142,7 @@ fn direct<L: Lanes>(
                 weights,
                 bias,
             );
-            finish_row(lanes, layer, output, &joined, row, job.place(x));
+            finish_row(lanes, layer, output, &joined, row, job.place(1, x));
             x += count;
         }
     }
@@ -156,20 +156,21 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     let inputs = layer.inputs.iter().map(|&map| job.rows(map, span.tile_row));
     let inputs: Vec<_> = inputs.collect();
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
+    let place = job.place(layer.factor, pixels.start);
     for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
         let output = &mut output[at..at + pixels.len() * layer.channels];
         let mut start = Start::Values(&layer.bias);
         let mut first = 0;
         for (rows, &map) in inputs.iter().zip(&layer.inputs) {
             let depth = job.plan.maps[map];
-            let input = &rows[row][job.place(pixels.start) * depth..];
+            let input = &rows[row][place * depth..];
             let to = (&mut *output, layer.channels);
             let weights = layer.part(first, depth);
             multiply_into(lanes, (input, depth), to, pixels.len(), weights, start);
             start = Start::Output;
             first += depth;
         }
-        finish_row(lanes, layer, output, &joined, row, job.place(pixels.start));
+        finish_row(lanes, layer, output, &joined, row, place);
     }
 }
 
@@ -187,17 +188,15 @@ fn products<L: Lanes>(
     let mut channel = 0;
     for &map in &layer.inputs {
         debug_assert_ne!(map, PICTURE);
-        let window = job.window(map, span.tile_row);
-        let channels = job.plan.maps[map];
-        let place = (job.place(tiles.start * TILE) - 1) * channels;
-        tiles::transform_inputs(
-            lanes,
-            &shape,
-            &window,
-            (place, channels),
-            &mut scratch.products,
-            channel,
-        );
+        let window = job.window(layer, map, span.tile_row);
+        let (channels, factor) = (job.plan.maps[map], job.plan.factors[map]);
+        let place = (job.place(factor, tiles.start * TILE / layer.enlarged) - 1) * channels;
+        let (at, products) = ((place, channels), &mut scratch.products[..]);
+        if layer.enlarged == 1 {
+            tiles::transform_inputs::<L, 1>(lanes, &shape, &window, at, products, channel);
+        } else {
+            tiles::transform_inputs::<L, 2>(lanes, &shape, &window, at, products, channel);
+        }
         channel += channels;
     }
     let weights = job.weights(span.weights_slot);
@@ -230,7 +229,7 @@ fn winograd<L: Lanes>(
     let mut output = output_rows(job, span, layer);
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
-    let place = job.place(pixels.start);
+    let place = job.place(layer.factor, pixels.start);
     let input = (&scratch.products[..], pixels.len());
     tiles::transform_outputs(lanes, &shape, input, layer, &joined, place, &mut rows);
 }
@@ -241,7 +240,7 @@ fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, l
     let (tiles, pixels) = columns(job, span);
     let shape = products(lanes, job, scratch, span, &tiles);
     let row_len = tiles.len() * TILE * layer.channels;
-    let valid = job.row_count(span.tile_row);
+    let valid = job.row_count(layer.factor, span.tile_row);
     let mut rows: Vec<&mut [f32]> = scratch.last.chunks_mut(row_len).take(valid).collect();
     let input = (&scratch.products[..], pixels.len());
     tiles::transform_outputs(lanes, &shape, input, layer, &[], 0, &mut rows);

@@ -11,7 +11,7 @@ use upscale_core::{Pixels, Rows};
 use crate::error::UpscaleError;
 use crate::job::{Job, Output};
 use crate::network::PICTURE;
-use crate::plan::Plan;
+use crate::plan::{Method, Plan};
 use crate::run::{Cancelled, Sink, run};
 use crate::schedule::{Extent, Schedule, tiles_beside};
 use crate::simd::gemm::CHANNEL_UNIT;
@@ -53,18 +53,18 @@ fn upscale_in_blocks(
     cancelled: Cancelled<'_>,
 ) -> Result<(), UpscaleError> {
     let (height, scale) = (source.height(), plan.scale);
-    let block = block_tile_rows * TILE;
+    let block = block_tile_rows * TILE * plan.unshuffle;
     if height <= block {
-        let cut = Cut::new(plan, source, threads, MAP_BYTES_MAX);
+        let cut = Cut::new(plan, grid(plan, source), threads, MAP_BYTES_MAX);
         return run_strips(plan, source, threads, &cut, sink, cancelled);
     }
     // One more for the two rows that the bicubic base reads.
-    let halo = (tiles_beside(plan)[PICTURE] + 1) * TILE;
+    let halo = (tiles_beside(plan)[PICTURE] + 1) * TILE * plan.unshuffle;
     for start in (0..height).step_by(block) {
         let end = (start + block).min(height);
         let above = start.saturating_sub(halo);
         let crop = rows_of(source, above..(end + halo).min(height));
-        let cut = Cut::new(plan, &crop, threads, MAP_BYTES_MAX);
+        let cut = Cut::new(plan, grid(plan, &crop), threads, MAP_BYTES_MAX);
         let wanted = (start - above) * scale..(end - above) * scale;
         let mut kept = |rows: Rows<'_>| match part(rows, &wanted) {
             None => ControlFlow::Continue(()),
@@ -76,6 +76,15 @@ fn upscale_in_blocks(
         run_strips(plan, &crop, threads, &cut, &mut kept, cancelled)?;
     }
     Ok(())
+}
+
+/// Columns and rows of map 0.
+fn grid(plan: &Plan, source: &Pixels) -> (usize, usize) {
+    let (width, height) = (source.width(), source.height());
+    (
+        width.div_ceil(plan.unshuffle),
+        height.div_ceil(plan.unshuffle),
+    )
 }
 
 fn rows_of(source: &Pixels, rows: Range<usize>) -> Pixels {
@@ -101,7 +110,7 @@ fn part<'a>(rows: Rows<'a>, wanted: &Range<usize>) -> Option<Rows<'a>> {
 }
 
 /// How a picture is cut.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) segment_tiles: usize,
     pub(crate) band: usize,
@@ -110,16 +119,20 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    pub(crate) fn new(plan: &Plan, source: &Pixels, threads: usize, map_bytes_max: usize) -> Self {
-        let columns = source.width().div_ceil(TILE);
-        let widest = plan
-            .layers
-            .iter()
-            .map(|layer| layer.depth.max(layer.channels));
+    /// How a picture whose map 0 has that many columns and rows is cut.
+    pub(crate) fn new(
+        plan: &Plan,
+        (width, height): (usize, usize),
+        threads: usize,
+        map_bytes_max: usize,
+    ) -> Self {
+        let columns = width.div_ceil(TILE);
+        let wide = plan.layers.iter().filter(|l| l.method == Method::Winograd);
+        let widest = wide.map(|layer| layer.depth.max(layer.channels));
         let widest = widest.max().unwrap_or(CHANNEL_UNIT);
         let most = (SEGMENT_NUMBERS / POSITIONS / widest).max(6);
         // A low picture has too few rows to keep all threads busy: there the rows are cut finer.
-        let rows = source.height().div_ceil(TILE);
+        let rows = height.div_ceil(TILE);
         let least = (3 * threads).div_ceil(rows).min(columns.div_ceil(6));
         let segments = columns.div_ceil(most).max(least).max(1);
         let segment_tiles = columns.div_ceil(segments);
@@ -133,27 +146,36 @@ impl Cut {
             strip_tiles: columns.next_multiple_of(segment_tiles),
             rest,
         };
-        while cut.strip_tiles > segment_tiles && Self::bytes(plan, source, &cut) > map_bytes_max {
+        let mut bytes = cut.bytes(plan, (width, height));
+        while cut.strip_tiles > segment_tiles && bytes > map_bytes_max {
             let segments = cut.strip_tiles / segment_tiles;
-            cut.strip_tiles = segments.div_ceil(2) * segment_tiles;
+            let strip_tiles = segments.div_ceil(2) * segment_tiles;
+            let half = Self { strip_tiles, ..cut };
+            let half_bytes = half.bytes(plan, (width, height));
+            // What a deep network sees beside a strip may be wider than the strip: then cutting saves nothing.
+            if half_bytes > bytes / 4 * 3 {
+                break;
+            }
+            (cut, bytes) = (half, half_bytes);
         }
         cut
     }
 
-    fn bytes(plan: &Plan, source: &Pixels, cut: &Self) -> usize {
+    /// Bytes that the maps of one strip take.
+    pub(crate) fn bytes(&self, plan: &Plan, (width, height): (usize, usize)) -> usize {
         // A strip in the middle has neighbours on both sides: the widest there is.
-        let columns = source.width().div_ceil(TILE);
-        let start = (columns / 2).min(columns - cut.strip_tiles.min(columns));
-        let extent = cut.extent(source, start / cut.segment_tiles * cut.segment_tiles);
-        Job::bytes(&Schedule::new(plan, &extent), &extent)
+        let columns = width.div_ceil(TILE);
+        let start = (columns / 2).min(columns - self.strip_tiles.min(columns));
+        let start = start / self.segment_tiles * self.segment_tiles;
+        let extent = self.extent((width, height), start);
+        Job::bytes(plan, &Schedule::new(plan, &extent), &extent)
     }
 
-    fn extent(&self, source: &Pixels, start: usize) -> Extent {
-        let tile_columns = source.width().div_ceil(TILE);
+    fn extent(&self, (width, height): (usize, usize), start: usize) -> Extent {
         Extent {
-            height: source.height(),
-            tile_columns,
-            strip: start..(start + self.strip_tiles).min(tile_columns),
+            width,
+            height,
+            strip: start..(start + self.strip_tiles).min(width.div_ceil(TILE)),
             segment_tiles: self.segment_tiles,
             band: self.band,
             rest: self.rest,
@@ -169,19 +191,21 @@ pub(crate) fn run_strips(
     sink: Sink<'_>,
     cancelled: Cancelled<'_>,
 ) -> Result<(), UpscaleError> {
-    let tile_columns = source.width().div_ceil(TILE);
-    let tile_rows = source.height().div_ceil(TILE);
-    let starts: Vec<usize> = (0..tile_columns).step_by(cut.strip_tiles).collect();
+    let grid = grid(plan, source);
+    let starts: Vec<usize> = (0..grid.0.div_ceil(TILE))
+        .step_by(cut.strip_tiles)
+        .collect();
+    let tile_rows = cut.extent(grid, 0).tile_rows(plan.last_factor());
     let places = match starts.len() {
         1 => (2 * cut.band + 2).min(tile_rows),
         _ => tile_rows,
     };
-    let output_pixel = plan.scale * source.channels();
-    let segment = cut.segment_tiles * TILE * output_pixel;
-    let output = Output::new(places, plan.scale, source.width() * output_pixel, segment);
+    let row_len = source.width() * plan.scale * source.channels();
+    let segment = cut.segment_tiles * TILE * plan.shuffle * source.channels();
+    let output = Output::new(places, TILE * plan.shuffle, row_len, segment);
     let mut sink = Some(sink);
     for &start in &starts {
-        let extent = cut.extent(source, start);
+        let extent = cut.extent(grid, start);
         let schedule = Schedule::new(plan, &extent);
         let job = Job::new(plan, source, extent, schedule, &output);
         let is_last = starts.last() == Some(&start);
@@ -217,9 +241,16 @@ mod tests {
     fn any_segment_band_and_strip_gives_the_same_bits() {
         let source = picture(133, 50);
         let kernels = Kernels::find(KernelSet::best()).unwrap();
-        for name in ["f", "s"] {
-            let plan = Plan::new(&Shape::parse(name).unwrap().network(2, 5), kernels);
-            let whole = Cut::new(&plan, &source, 1, MAP_BYTES_MAX);
+        let small = Shape::Rrdb {
+            channels: 16,
+            growth: 8,
+            blocks: 2,
+        };
+        let tiers = ["f", "s"].map(|name| (name, Shape::parse(name).unwrap(), 2));
+        let rrdbs = [("rrdb", small, 2), ("rrdb", small, 4)];
+        for (name, shape, scale) in tiers.into_iter().chain(rrdbs) {
+            let plan = Plan::new(&shape.network(scale, 5), kernels);
+            let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
             let expected = collect(&plan, &source, 1, &whole);
             for (segment_tiles, band, strip) in
                 [(1, 1, 23_usize), (5, 2, 10), (7, 3, 7), (4, 64, 12)]
@@ -241,7 +272,7 @@ mod tests {
         let source = picture(9, 1_000);
         let kernels = Kernels::find(KernelSet::best()).unwrap();
         let plan = Plan::new(&Shape::parse("f").unwrap().network(4, 5), kernels);
-        let whole = Cut::new(&plan, &source, 1, MAP_BYTES_MAX);
+        let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
         let expected = collect(&plan, &source, 1, &whole);
         let mut output = Vec::new();
         let mut next_row = 0;
@@ -261,8 +292,11 @@ mod tests {
         let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
         for (width, height) in [(1_500_000, 1), (30_000, 50), (2_500, 600)] {
             let source = picture(width, height);
-            let cut = Cut::new(&plan, &source, 2, MAP_BYTES_MAX);
-            assert!(Cut::bytes(&plan, &source, &cut) <= MAP_BYTES_MAX, "{cut:?}");
+            let cut = Cut::new(&plan, grid(&plan, &source), 2, MAP_BYTES_MAX);
+            assert!(
+                cut.bytes(&plan, grid(&plan, &source)) <= MAP_BYTES_MAX,
+                "{cut:?}"
+            );
         }
     }
 

@@ -58,7 +58,7 @@ fn worst(a: &[f32], b: &[f32]) -> f32 {
     differences.fold(0.0, f32::max)
 }
 
-fn shapes() -> [Shape; 5] {
+fn shapes() -> [Shape; 7] {
     [
         Shape::Residual {
             channels: 32,
@@ -79,6 +79,16 @@ fn shapes() -> [Shape; 5] {
         Shape::Compact {
             channels: 7,
             convs: 1,
+        },
+        Shape::Rrdb {
+            channels: 20,
+            growth: 8,
+            blocks: 1,
+        },
+        Shape::Rrdb {
+            channels: 16,
+            growth: 16,
+            blocks: 2,
         },
     ]
 }
