@@ -6,6 +6,7 @@ use upscale_core::{Condition, Pixels};
 use crate::alpha;
 use crate::colour::curve::Curves;
 use crate::colour::{Colour, Tag};
+use crate::compression::believed;
 use crate::density::Density;
 use crate::error::ImageError;
 use crate::orientation::Orientation;
@@ -98,6 +99,12 @@ pub fn decode(bytes: &[u8], pixels_max: u64) -> Result<Source, ImageError> {
 
 fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
     let channels = decoded.layout.channels();
+    let condition = believed(
+        decoded.condition,
+        decoded.layout,
+        decoded.width,
+        &decoded.samples,
+    );
     let turned = decoded.orientation;
     let (width, height, samples) =
         turned.apply(decoded.width, decoded.height, channels, decoded.samples);
@@ -129,7 +136,7 @@ fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
         color,
         alpha: alpha_pixels,
         header,
-        condition: decoded.condition,
+        condition,
         sixteen_bit: decoded.sixteen_bit,
         tag: network.tag,
         curves: network.curves,

@@ -6,6 +6,7 @@ mod alpha;
 mod balance;
 mod check;
 mod colour;
+mod compression;
 mod decode;
 mod delta_e;
 mod density;
