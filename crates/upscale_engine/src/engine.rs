@@ -13,6 +13,11 @@ use crate::run::{Cancelled, Sink};
 use crate::simd::{KernelSet, Kernels};
 use crate::upscale::upscale;
 
+/// The weights that ship, chosen by `build.rs`.
+mod shipped {
+    include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+}
+
 /// How the engine is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
@@ -85,8 +90,7 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] when the embedded weights do not fit this program.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
-        let x2 = Network::read(include_bytes!("../weights/f-x2.safetensors"))?;
-        let x4 = Network::read(include_bytes!("../weights/f-x4.safetensors"))?;
+        let (x2, x4) = (Network::read(shipped::X2)?, Network::read(shipped::X4)?);
         Self::of(x2, x4, options)
     }
 
@@ -119,6 +123,19 @@ impl Engine {
         })
     }
 
+    /// The network that enlarges so many times.
+    #[must_use]
+    pub fn network(&self, scale: Scale) -> &Network {
+        &self.loaded(scale).network
+    }
+
+    fn loaded(&self, scale: Scale) -> &Loaded {
+        match scale {
+            Scale::X2 => &self.x2,
+            Scale::X4 => &self.x4,
+        }
+    }
+
     /// Name of the kernel set that runs.
     #[must_use]
     pub fn kernels(&self) -> &'static str {
@@ -126,7 +143,8 @@ impl Engine {
     }
 
     /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.
-    /// Networks that were trained for it are set by `condition`, which says how the source was compressed. Gray stays gray: the network runs on three equal channels and the mean of its output is taken.
+    /// Networks that were trained for it are set by `condition`, which says how the source was compressed. Gray
+    /// stays gray: the network runs on three equal channels and the mean of its output is taken.
     ///
     /// # Errors
     /// [`UpscaleError::Cancelled`] when `sink` breaks; the other variants before any row is made.
@@ -154,10 +172,7 @@ impl Engine {
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
         self.check(source)?;
-        let loaded = match scale {
-            Scale::X2 => &self.x2,
-            Scale::X4 => &self.x4,
-        };
+        let loaded = self.loaded(scale);
         let threads = self.options.threads.max(1);
         match Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels()) {
             None => {

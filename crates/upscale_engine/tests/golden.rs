@@ -7,10 +7,12 @@
     reason = "a test's own functions may panic"
 )]
 
+use std::fs;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use safetensors::SafeTensors;
-use upscale_core::{Condition, Pixels, Scale};
+use upscale_core::{Condition, Pixels, Scale, Subsampling};
 use upscale_engine::{Engine, EngineOptions, KernelSet};
 
 /// Largest difference in output values of 0..1.
@@ -32,42 +34,85 @@ fn samples(file: &SafeTensors<'_>, name: &str) -> (usize, usize, Vec<f32>) {
     (width, height, interleaved.collect())
 }
 
-fn check(golden: &[u8], scale: Scale) {
-    let file = SafeTensors::deserialize(golden).expect("the golden file is whole");
-    let (width, height, input) = samples(&file, "input");
-    let (_, _, expected) = samples(&file, "output");
-    let source = Pixels::new(width, height, 3, input).expect("counts fit");
+/// The golden file of a network: an input, and its output, or one for each condition.
+fn read_golden(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("weights");
+    fs::read(folder.join(format!("{name}.golden.safetensors"))).expect("a golden file ships too")
+}
+
+/// The condition that training's four numbers stand for.
+fn condition([known, luma, chroma, subsampled]: [f32; 4]) -> Condition {
+    let mean = |level: f32| (8.0 * level).exp2() - 1.0;
+    match (known > 0.0, luma > 0.0) {
+        (false, _) => Condition::Unknown,
+        (true, false) => Condition::Clean,
+        (true, true) => Condition::Quantised {
+            luma_mean: mean(luma),
+            chroma_mean: mean(chroma),
+            subsampling: match subsampled {
+                0.0 => Subsampling::None,
+                0.5 => Subsampling::Half,
+                _ => Subsampling::Quarter,
+            },
+        },
+    }
+}
+
+/// Conditions, and the name of the output that belongs to each.
+fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
+    let Ok(tensor) = file.tensor("conditions") else {
+        return vec![(Condition::Unknown, "output".to_owned())];
+    };
+    let values: Vec<f32> = tensor
+        .data()
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect();
+    let (vectors, _) = values.as_chunks::<4>();
+    let named = vectors.iter().enumerate().map(|(number, vector)| {
+        let told = condition(*vector);
+        let given = told.vector();
+        let error = given.iter().zip(vector).map(|(a, b)| (a - b).abs());
+        assert!(error.fold(0.0, f32::max) < 1e-6, "{vector:?} is {told:?}");
+        (told, format!("output.{number}"))
+    });
+    named.collect()
+}
+
+fn check(scale: Scale) {
     for set in KernelSet::ALL.into_iter().filter(|set| set.is_available()) {
         let options = EngineOptions {
             kernels: Some(set),
             ..EngineOptions::default()
         };
         let engine = Engine::shipped(options).expect("the shipped weights fit");
-        let mut output = Vec::new();
-        let done = engine.upscale(&source, scale, Condition::Unknown, &mut |rows| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        });
-        done.expect("is upscaled");
-        assert_eq!(output.len(), expected.len());
-        let differences = output.iter().zip(&expected).map(|(a, b)| (a - b).abs());
-        let worst = differences.fold(0.0, f32::max);
-        assert!(worst <= ERROR_MAX, "{set:?} differs by {worst:e}");
+        let golden = read_golden(engine.network(scale).name());
+        let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
+        let (width, height, input) = samples(&file, "input");
+        let source = Pixels::new(width, height, 3, input).expect("counts fit");
+        for (condition, name) in cases(&file) {
+            let (_, _, expected) = samples(&file, &name);
+            let mut output = Vec::new();
+            let done = engine.upscale(&source, scale, condition, &mut |rows| {
+                output.extend_from_slice(rows.samples);
+                ControlFlow::Continue(())
+            });
+            done.expect("is upscaled");
+            assert_eq!(output.len(), expected.len());
+            let differences = output.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+            let worst = differences.fold(0.0, f32::max);
+            let told = format!("{set:?} {condition:?} differs by {worst:e}");
+            assert!(worst <= ERROR_MAX, "{told}");
+        }
     }
 }
 
 #[test]
 fn the_shipped_x2_network_is_the_one_that_was_trained() {
-    check(
-        include_bytes!("../weights/f-x2.golden.safetensors"),
-        Scale::X2,
-    );
+    check(Scale::X2);
 }
 
 #[test]
 fn the_shipped_x4_network_is_the_one_that_was_trained() {
-    check(
-        include_bytes!("../weights/f-x4.golden.safetensors"),
-        Scale::X4,
-    );
+    check(Scale::X4);
 }
