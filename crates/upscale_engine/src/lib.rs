@@ -4,13 +4,16 @@
 //! Within one instruction set its output is bit-identical for any thread count and any banding.
 //! Codecs, colour and files of pictures belong to the image room; this one never does I/O.
 
+mod architecture;
 pub mod bench;
 mod bicubic;
+mod checkpoint;
 mod conditioning;
 mod engine;
 mod error;
 mod finish;
 mod job;
+mod model;
 mod model_file;
 mod network;
 mod picture;
@@ -27,8 +30,10 @@ mod tiles;
 mod upscale;
 mod winograd;
 
+pub use architecture::Architecture;
 pub use engine::{Engine, EngineOptions, Precision};
 pub use error::{ModelError, UpscaleError};
+pub use model::Model;
 pub use network::Network;
 pub use shapes::Shape;
 pub use simd::KernelSet;

@@ -1,0 +1,275 @@
+//! Which network a file's tensors are, told by their names and shapes alone: ESRGAN's RRDBNet under its three sets
+//! of names, Compact, SPAN. A tensor too many or too few is a refusal: a network that is nearly the one we know
+//! would run and give wrong pictures.
+
+mod compact;
+mod esrgan;
+mod span;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use crate::checkpoint::{Checkpoint, Tensor, refuse};
+use crate::error::ModelError;
+use crate::network::Network;
+
+/// Numbers of a network: RRDBNet with 23 blocks has 16.7 million, which take 67 MB.
+const PARAMETERS_MAX: usize = 64 << 20;
+/// Channels of a map, and outputs of a layer.
+const CHANNELS_MAX: usize = 256;
+/// Blocks, or convolutions of Compact.
+const BLOCKS_MAX: usize = 128;
+/// Names shown when a file is refused.
+const NAMES_SHOWN: usize = 4;
+
+/// What a file's network is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// A network in this program's own format.
+    Own,
+    /// RRDBNet with the names of ESRGAN's first publication.
+    EsrganOld,
+    /// RRDBNet with the names of Real-ESRGAN.
+    EsrganNew,
+    /// RRDBNet with the names of BSRGAN and RealSR.
+    Bsrgan,
+    /// SRVGGNetCompact of Real-ESRGAN.
+    Compact,
+    /// SPAN.
+    Span,
+}
+
+impl Architecture {
+    /// The name that people use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "Upscale",
+            Self::EsrganOld => "ESRGAN (RRDBNet, old names)",
+            Self::EsrganNew => "ESRGAN (RRDBNet, new names)",
+            Self::Bsrgan => "ESRGAN (RRDBNet, BSRGAN names)",
+            Self::Compact => "Compact (SRVGGNetCompact)",
+            Self::Span => "SPAN",
+        }
+    }
+}
+
+/// What is told when nothing fits.
+const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
+    Compact (SRVGGNetCompact) and SPAN, at 2x and 4x, RGB";
+
+/// Builds the network that the tensors are.
+///
+/// # Errors
+/// [`ModelError`]: an architecture that is not supported, a tensor of a wrong shape, a value that no weight has.
+pub(crate) fn build(checkpoint: &Checkpoint<'_>) -> Result<(Architecture, Network), ModelError> {
+    let weights = Weights {
+        checkpoint,
+        taken: RefCell::new(BTreeSet::new()),
+        parameters: Cell::new(0),
+    };
+    let architecture = detect(&weights)?;
+    let network = match architecture {
+        Architecture::Compact => compact::build(&weights)?,
+        Architecture::Span => span::build(&weights)?,
+        other => esrgan::build(&weights, other)?,
+    };
+    weights.check_all_taken(architecture)?;
+    Ok((architecture, network))
+}
+
+fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
+    let marks = [
+        (
+            Architecture::EsrganOld,
+            "model.0.weight",
+            "model.1.sub.0.RDB1.conv1.0.weight",
+        ),
+        (
+            Architecture::EsrganNew,
+            "conv_first.weight",
+            "body.0.rdb1.conv1.weight",
+        ),
+        (
+            Architecture::Bsrgan,
+            "conv_first.weight",
+            "RRDB_trunk.0.RDB1.conv1.weight",
+        ),
+        (
+            Architecture::Span,
+            "conv_1.sk.weight",
+            "block_1.c1_r.sk.weight",
+        ),
+    ];
+    let found = marks
+        .iter()
+        .find(|(_, one, other)| weights.has(one) && weights.has(other));
+    if let Some(&(architecture, ..)) = found {
+        return Ok(architecture);
+    }
+    // Many networks have a `body`; the PReLU between two convolutions is Compact's.
+    let shape = |name| weights.find(name).map(|tensor| tensor.shape.len());
+    let compact = ["body.0.weight", "body.1.weight", "body.2.weight"].map(shape);
+    if compact == [Some(4), Some(1), Some(4)] {
+        return Ok(Architecture::Compact);
+    }
+    let names: Vec<&str> = weights
+        .checkpoint
+        .tensors
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let count = names.len();
+    let shown = names
+        .iter()
+        .take(NAMES_SHOWN)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(refuse(match stranger(&names) {
+        _ if count == 0 => format!("no tensors in it; {SUPPORTED}"),
+        Some(name) => format!("this is {name}, which is not supported; {SUPPORTED}"),
+        None => format!("an unknown network of {count} tensors ({shown}, ...); {SUPPORTED}"),
+    }))
+}
+
+/// Well-known networks that do not run here, by parts of the names of their tensors.
+fn stranger(names: &[&str]) -> Option<&'static str> {
+    let known = [
+        ("RDB1.conv1x1.", "ESRGAN+"),
+        ("overlap_attn.", "HAT"),
+        ("residual_group.blocks.0.attn.logit_scale", "Swin2SR"),
+        ("residual_group.blocks.0.", "SwinIR"),
+        ("stylegan_decoder.", "GFPGAN"),
+        ("quantize.embedding.", "CodeFormer or RestoreFormer"),
+        ("channel_interaction", "DAT"),
+        ("patch_embed.", "a transformer"),
+        (".attn.", "a transformer"),
+        ("relative_position_bias_table", "a transformer"),
+        ("head.0.weight", "EDSR, RCAN or one of their kind"),
+    ];
+    let is_in = |part: &str| names.iter().any(|name| name.contains(part));
+    known
+        .iter()
+        .find(|(part, _)| is_in(part))
+        .map(|&(_, name)| name)
+}
+
+/// Weights and bias of a convolution.
+pub(crate) type Conv = (Vec<f32>, Vec<f32>);
+
+/// A file's tensors while a network is made of them.
+pub(crate) struct Weights<'a> {
+    checkpoint: &'a Checkpoint<'a>,
+    taken: RefCell<BTreeSet<String>>,
+    parameters: Cell<usize>,
+}
+
+impl Weights<'_> {
+    fn find(&self, name: &str) -> Option<&Tensor<'_>> {
+        self.checkpoint.tensors.get(name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// A tensor that is there and of no interest.
+    pub(crate) fn skip(&self, name: &str) {
+        self.taken.borrow_mut().insert(name.to_owned());
+    }
+
+    /// The shape of a convolution's weights, `[out, read, side, side]`, within what the engine runs.
+    pub(crate) fn conv_shape(&self, name: &str) -> Result<[usize; 4], ModelError> {
+        let weight = format!("{name}.weight");
+        let tensor = self.find(&weight).ok_or_else(|| missing(&weight))?;
+        let &[out, read, height, width] = tensor.shape.as_slice() else {
+            let shape = &tensor.shape;
+            return Err(refuse(format!(
+                "{weight} has shape {shape:?}, a convolution's has four"
+            )));
+        };
+        if out == 0 || out > CHANNELS_MAX || read == 0 {
+            return Err(refuse(format!(
+                "{weight} has {out} outputs, at most {CHANNELS_MAX}"
+            )));
+        }
+        Ok([out, read, height, width])
+    }
+
+    /// The weights `[out, read, side, side]` and the bias of a convolution.
+    pub(crate) fn conv(
+        &self,
+        name: &str,
+        (out, read): (usize, usize),
+        side: usize,
+    ) -> Result<Conv, ModelError> {
+        let weights = self.tensor(&format!("{name}.weight"), &[out, read, side, side])?;
+        Ok((weights, self.tensor(&format!("{name}.bias"), &[out])?))
+    }
+
+    /// The numbers of a tensor of exactly this shape.
+    pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let tensor = self.find(name).ok_or_else(|| missing(name))?;
+        if tensor.shape != shape {
+            let given = &tensor.shape;
+            return Err(refuse(format!("{name} has shape {given:?}, not {shape:?}")));
+        }
+        let parameters = self.parameters.get() + tensor.count();
+        if parameters > PARAMETERS_MAX {
+            return Err(refuse(format!("more than {PARAMETERS_MAX} parameters")));
+        }
+        self.parameters.set(parameters);
+        self.skip(name);
+        tensor.values(name)
+    }
+
+    /// How many blocks there are, counted from 0 by a tensor that each one has.
+    pub(crate) fn blocks(&self, name: impl Fn(usize) -> String) -> Result<usize, ModelError> {
+        match (0..=BLOCKS_MAX).find(|&block| !self.has(&name(block))) {
+            Some(blocks) => Ok(blocks),
+            None => Err(refuse(format!("more than {BLOCKS_MAX} blocks"))),
+        }
+    }
+
+    fn check_all_taken(&self, architecture: Architecture) -> Result<(), ModelError> {
+        let taken = self.taken.borrow();
+        let left = self
+            .checkpoint
+            .tensors
+            .keys()
+            .find(|name| !taken.contains(*name));
+        match left {
+            None => Ok(()),
+            Some(name) => Err(refuse(format!(
+                "it looks like {}, but that has no tensor {name:?}",
+                architecture.name()
+            ))),
+        }
+    }
+}
+
+fn missing(name: &str) -> ModelError {
+    refuse(format!("the tensor {name} is missing"))
+}
+
+/// 2 and 4 are what the service enlarges by.
+pub(crate) fn check_scale(scale: usize) -> Result<usize, ModelError> {
+    match scale {
+        2 | 4 => Ok(scale),
+        _ => Err(refuse(format!(
+            "it enlarges {scale} times; supported are 2 and 4"
+        ))),
+    }
+}
+
+/// The enlargement of a last layer that a pixel shuffle follows, from its output channels.
+pub(crate) fn shuffled_scale(name: &str, channels: usize) -> Result<usize, ModelError> {
+    let scale = (1..=16).find(|scale| 3 * scale * scale == channels);
+    let scale = scale.ok_or_else(|| {
+        refuse(format!(
+            "{name} has {channels} outputs, not 3 times the square of a scale: no RGB"
+        ))
+    })?;
+    check_scale(scale)
+}
