@@ -101,6 +101,9 @@ pub(crate) struct ServeArgs {
     /// Where result files are served; port 0 picks a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8081")]
     pub(crate) results_listen: SocketAddr,
+    /// Where `/metrics` is served for Prometheus, without a key: keep it inside; off by default.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// The API as clients reach it, such as `https://api.example.com`; by default where it listens.
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) base_url: Option<String>,

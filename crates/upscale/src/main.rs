@@ -12,8 +12,10 @@ mod eval;
 #[cfg(debug_assertions)]
 mod fault;
 mod file;
+mod golden;
 mod kernels;
 mod key;
+mod metrics;
 mod output;
 mod pipeline;
 mod running;

@@ -1,7 +1,10 @@
 //! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
 //! `upscale file` run this same function; who may read which file or pipe is theirs to say.
 
-use std::ops::ControlFlow;
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use upscale_core::{Condition, Pixels, Rows, Scale, limits};
 use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Precision, UpscaleError};
@@ -34,6 +37,21 @@ pub(crate) struct Upscaled {
     pub(crate) source_size: (u32, u32),
     /// Which attempt it came from.
     pub(crate) rung: Rung,
+    /// What the attempt took.
+    pub(crate) spent: Spent,
+}
+
+/// Where the time of one image went.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    /// From bytes to pixels.
+    pub(crate) decode: Duration,
+    /// In the engine's calling thread, handing rows on not counted.
+    pub(crate) network: Duration,
+    /// Output check, balance, alpha: all of handing rows on but the encoder.
+    pub(crate) check: Duration,
+    /// In the PNG encoder.
+    pub(crate) encode: Duration,
 }
 
 /// The ladder of the output check: what a result came from.
@@ -80,14 +98,18 @@ pub(crate) fn upscale_image(
     order: &Order,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
+    let started = Instant::now();
     let source = decode(bytes, order.pixels_max)?;
-    match attempt(&source, order, Rung::Fast, progress) {
+    let decode = started.elapsed();
+    let mut upscaled = match attempt(&source, order, Rung::Fast, progress) {
         Err(PipelineError::Output(failure)) => {
             tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
             attempt(&source, order, Rung::Plain, progress)
         }
         ended => ended,
-    }
+    }?;
+    upscaled.spent.decode = decode;
+    Ok(upscaled)
 }
 
 fn attempt(
@@ -113,6 +135,8 @@ fn attempt(
         done_rows: 0,
         all_rows: all_rows(source, order.scale),
         progress,
+        network: Duration::ZERO,
+        handing_on: Duration::ZERO,
     };
     let alpha = upscale_alpha(source, &mut work)?;
     let mut png = Vec::new();
@@ -122,7 +146,9 @@ fn attempt(
     work.run(&source.color, source.condition, &mut |rows| {
         writer.push_rows(rows)
     })?;
+    let (network, handing_on) = (work.network, work.handing_on);
     let facts = writer.finish().map_err(PipelineError::Output)?;
+    let encode = Duration::from_secs_f64(facts.encode_seconds);
     let factor = factor as u32;
     Ok(Upscaled {
         png,
@@ -130,6 +156,12 @@ fn attempt(
         facts,
         source_format: source.header.format,
         rung,
+        spent: Spent {
+            decode: Duration::ZERO,
+            network,
+            check: handing_on.saturating_sub(encode),
+            encode,
+        },
     })
 }
 
@@ -160,6 +192,8 @@ struct Work<'a> {
     done_rows: usize,
     all_rows: usize,
     progress: &'a mut dyn FnMut(f64),
+    network: Duration,
+    handing_on: Duration,
 }
 
 impl Work<'_> {
@@ -171,9 +205,13 @@ impl Work<'_> {
         take: &mut dyn FnMut(Rows<'_>) -> Result<(), WriteError>,
     ) -> Result<(), PipelineError> {
         let mut refused = None;
+        let (started, handed_on_before) = (Instant::now(), self.handing_on);
         let mut sink = |rows: Rows<'_>| {
             self.done_rows += rows.row_count;
-            match take(rows) {
+            let handed = Instant::now();
+            let taken = take(rows);
+            self.handing_on += handed.elapsed();
+            match taken {
                 Ok(()) => {
                     (self.progress)(self.done_rows as f64 / self.all_rows as f64);
                     ControlFlow::Continue(())
@@ -185,6 +223,7 @@ impl Work<'_> {
             }
         };
         let ended = self.engine.upscale(plane, self.scale, condition, &mut sink);
+        self.network += started.elapsed() - (self.handing_on - handed_on_before);
         match (refused, ended) {
             (Some(error), _) => Err(PipelineError::Output(error)),
             (None, Err(error)) => Err(engine_failed(&error)),

@@ -3,8 +3,10 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
 
+use ::metrics::gauge;
 use anyhow::{Context, anyhow, bail};
 use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::{
     net::TcpListener,
@@ -22,7 +24,9 @@ use upscale_worker::{
     ChildOptions, ConnectTo, FetchOptions, HousekeepingOptions, Worker, WorkerOptions, keep_house,
 };
 
-use crate::{args::ServeArgs, data::Data, file::threads, kernels, output, telemetry};
+use crate::{
+    args::ServeArgs, data::Data, file::threads, golden, kernels, metrics, output, telemetry,
+};
 
 /// The service waits for disks and sockets; what computes are children.
 const RUNTIME_THREADS: usize = 2;
@@ -60,24 +64,24 @@ pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
 
 async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
+    let counting = start_counting(args).await?;
     check_sandbox(args.require_sandbox).await?;
     let data = Data::open(&args.data, store_options(args)).await?;
     let (api, results) = (
         listen(args.listen).await?,
         listen(args.results_listen).await?,
     );
-    let ready = Ready::new(&api, &results)?;
+    let ready = Ready::new(
+        &api,
+        &results,
+        counting.as_ref().map(|(listener, _)| listener),
+    )?;
     let state = ApiState::new(
         data.store.clone(),
         data.results.clone(),
         args.base_url.as_deref().unwrap_or(&ready.api),
         args.result_url.as_deref().unwrap_or(&ready.results),
-        ApiLimits {
-            trusted_proxies: args.trusted_proxy.clone(),
-            failing_auth_per_minute: args.failing_auth_per_minute,
-            reads_per_second: args.reads_per_second,
-            ..ApiLimits::default()
-        },
+        api_limits(args),
     );
     let (stop, stopped) = watch::channel(false);
     let limits = ServeLimits {
@@ -97,6 +101,12 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         limits,
         stopped.clone(),
     ));
+    if let Some((listener, handle)) = counting {
+        let router = metrics::router(handle, data.store.clone());
+        let limits = ServeLimits::default();
+        parts.spawn(front(listener, router, limits, stopped.clone()));
+    }
+    start_golden_image(args, &state)?;
     parts.spawn(work(args, data, stopped)?);
     output::json(&ready)?;
     tracing::info!(api = ready.api, results = ready.results, "ready");
@@ -117,6 +127,38 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         None => Ok(()),
         Some(ended) => Err(ended.map_or_else(|| anyhow!("there is nothing to serve"), why_ended)),
     }
+}
+
+/// Before anything else counts; none unless `/metrics` has an address.
+async fn start_counting(
+    args: &ServeArgs,
+) -> anyhow::Result<Option<(TcpListener, PrometheusHandle)>> {
+    let Some(address) = args.metrics_listen else {
+        return Ok(None);
+    };
+    let listener = listen(address).await?;
+    let handle = metrics::start(kernels::from_environment()?)?;
+    Ok(Some((listener, handle)))
+}
+
+fn api_limits(args: &ServeArgs) -> ApiLimits {
+    ApiLimits {
+        trusted_proxies: args.trusted_proxy.clone(),
+        failing_auth_per_minute: args.failing_auth_per_minute,
+        reads_per_second: args.reads_per_second,
+        ..ApiLimits::default()
+    }
+}
+
+/// Where images are made, the process is not ready before one came out right.
+fn start_golden_image(args: &ServeArgs, state: &ApiState) -> anyhow::Result<()> {
+    if let Some(worker) = worker_options(args)? {
+        let mut child = worker.child;
+        child.environment = kernels_environment().collect();
+        state.expect_engine();
+        tokio::spawn(golden::check_engine(state.clone(), child));
+    }
+    Ok(())
 }
 
 /// The worker; or, where there is none, the keeping of deadlines and refunds, which must go on while nobody works.
@@ -235,6 +277,8 @@ async fn check_sandbox(required: bool) -> anyhow::Result<()> {
         )
     })?;
     for part in &missing {
+        let name = part.split(':').next().unwrap_or_default().to_owned();
+        gauge!("upscale_sandbox_missing", "part" => name).set(1.0);
         tracing::warn!(
             missing = part,
             "images are decoded without a part of the sandbox"
@@ -251,9 +295,14 @@ async fn check_sandbox(required: bool) -> anyhow::Result<()> {
 
 /// What children see of our environment: the choice of kernels, and nothing else.
 fn child_environment(args: &ServeArgs) -> Vec<(OsString, OsString)> {
-    let kernels =
-        std::env::var_os(kernels::VARIABLE).map(|value| (OsString::from(kernels::VARIABLE), value));
-    kernels.into_iter().chain(child_fault(args)).collect()
+    kernels_environment().chain(child_fault(args)).collect()
+}
+
+fn kernels_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let value = std::env::var_os(kernels::VARIABLE);
+    value
+        .map(|value| (kernels::VARIABLE.into(), value))
+        .into_iter()
 }
 
 #[cfg(debug_assertions)]
@@ -287,10 +336,16 @@ struct Ready {
     event: &'static str,
     api: String,
     results: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
 }
 
 impl Ready {
-    fn new(api: &TcpListener, results: &TcpListener) -> anyhow::Result<Self> {
+    fn new(
+        api: &TcpListener,
+        results: &TcpListener,
+        metrics: Option<&TcpListener>,
+    ) -> anyhow::Result<Self> {
         let url = |listener: &TcpListener| -> anyhow::Result<String> {
             Ok(format!("http://{}", listener.local_addr()?))
         };
@@ -298,6 +353,7 @@ impl Ready {
             event: "ready",
             api: url(api)?,
             results: url(results)?,
+            metrics: metrics.map(url).transpose()?,
         })
     }
 }

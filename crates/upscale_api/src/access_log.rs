@@ -1,4 +1,4 @@
-//! One line a request, made of an allow list: ids, method, matched route, status, time, code. Paths,
+//! One line a request, and its counts, made of an allow list: ids, method, matched route, status, time, code. Paths,
 //! queries, headers and bodies are never logged, so that no secret can be.
 
 use std::{sync::Arc, time::Instant};
@@ -8,6 +8,7 @@ use axum::{
     http::Method,
     response::Response,
 };
+use metrics::{counter, histogram};
 
 use crate::{error::ApiError, trail::Trail};
 
@@ -45,8 +46,26 @@ impl Line {
             }
             _ => {}
         }
-        self.log(Some(response.status().as_u16()), error.map(ApiError::code));
+        let status = Some(response.status().as_u16());
+        self.count(status, error);
+        self.log(status, error.map(ApiError::code));
         self.is_written = true;
+    }
+
+    fn count(&self, status: Option<u16>, error: Option<&ApiError>) {
+        let route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str);
+        let status = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
+        let labels = [
+            ("route", route.to_owned()),
+            ("method", self.method.to_owned()),
+            ("status", status),
+        ];
+        counter!("upscale_requests_total", &labels).increment(1);
+        histogram!("upscale_request_seconds", "route" => route.to_owned())
+            .record(self.started.elapsed());
+        if let Some(limit) = error.and_then(ApiError::limit) {
+            counter!("upscale_limits_hit_total", "limit" => limit).increment(1);
+        }
     }
 
     fn log(&self, status: Option<u16>, error_code: Option<&str>) {
@@ -69,6 +88,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.is_written {
+            self.count(None, None);
             self.log(None, Some("client_went_away"));
         }
     }

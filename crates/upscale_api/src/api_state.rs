@@ -76,6 +76,17 @@ impl ApiState {
         }
     }
 
+    /// Images are made in this process: until [`ApiState::engine_checked`] hears that they are right, `/readyz`
+    /// answers 503.
+    pub fn expect_engine(&self) {
+        self.readiness.expect_engine();
+    }
+
+    /// What came of the golden image; the reason of a failure is for the log.
+    pub fn engine_checked(&self, checked: Result<(), String>) {
+        self.readiness.engine_checked(checked);
+    }
+
     /// From now on `/readyz` answers 503, so that a balancer sends no more requests here.
     pub fn begin_draining(&self) {
         self.readiness.begin_draining();

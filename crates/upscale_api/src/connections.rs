@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use metrics::gauge;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::Notify,
@@ -155,6 +156,7 @@ pub(crate) struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.connections.lock().1.remove(&self.number);
+        gauge!("upscale_connections").decrement(1.0);
     }
 }
 
@@ -169,6 +171,7 @@ impl Connections {
         open.0 += 1;
         let number = open.0;
         let connection = Arc::new(Connection::new(Instant::now()));
+        gauge!("upscale_connections").increment(1.0);
         open.1.insert(number, Arc::clone(&connection));
         Some(Place {
             connection,

@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use metrics::counter;
 use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, Task, limits};
 use upscale_store::CreateOutcome;
 
@@ -38,6 +39,7 @@ pub(crate) async fn create_upscale(
         .store
         .create_task(&caller.account_id, &key, &new_task, &trail.request_id)
         .await?;
+    count(&outcome);
     match outcome {
         CreateOutcome::Created(task) => accepted(&state, &trail, &task).await,
         CreateOutcome::Replayed(task) => {
@@ -98,6 +100,22 @@ async fn accepted(state: &ApiState, trail: &Trail, task: &Task) -> Result<Respon
     let mut response = (StatusCode::ACCEPTED, body).into_response();
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
+}
+
+fn count(outcome: &CreateOutcome) {
+    let outcome = match outcome {
+        CreateOutcome::Created(_) => "created",
+        CreateOutcome::Replayed(_) => "replayed",
+        CreateOutcome::Conflict => "conflict",
+        CreateOutcome::ActiveLimit { .. } => "active_tasks",
+        CreateOutcome::DailyLimit { .. } => "daily_tasks",
+        CreateOutcome::InsufficientCredits { .. } => "credits",
+        CreateOutcome::Overloaded { .. } => {
+            counter!("upscale_limits_hit_total", "limit" => "capacity").increment(1);
+            "capacity"
+        }
+    };
+    counter!("upscale_creates_total", "outcome" => outcome).increment(1);
 }
 
 fn refusal(outcome: CreateOutcome) -> ApiError {

@@ -171,6 +171,17 @@ impl ApiError {
         self.row().2
     }
 
+    /// The limit that was reached, where it was one, as metrics name it.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::CreateRate { .. } => Some("create_requests"),
+            Self::TooFast { .. } => Some("requests"),
+            Self::ActiveLimit { .. } => Some("active_tasks"),
+            Self::DailyLimit { .. } => Some("daily_tasks"),
+            _ => None,
+        }
+    }
+
     /// The body as the contract shapes it.
     pub(crate) fn body(&self, request_id: &str) -> ErrorBody {
         let (_, kind, code) = self.row();

@@ -17,6 +17,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulShutdown, Watcher},
 };
+use metrics::counter;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
@@ -96,7 +97,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => match front.find_place().await {
                     Some(place) => front.welcome(stream, PeerAddress(peer), place, graceful.watcher()),
-                    None => tracing::warn!("a connection was closed at once: all are at work"),
+                    None => {
+                        counter!("upscale_limits_hit_total", "limit" => "connections").increment(1);
+                        tracing::warn!("a connection was closed at once: all are at work");
+                    }
                 },
                 // Out of descriptors, most likely: spinning would make it worse.
                 Err(error) => {
@@ -201,7 +205,9 @@ async fn until_closed(serving: impl Future<Output = hyper::Result<()>>, place: P
                 tracing::debug!(%error, "a connection ended early");
             }
         }
-        () = place.connection.closed() => {}
+        () = place.connection.closed() => {
+            counter!("upscale_connections_closed_total").increment(1);
+        }
     }
 }
 
@@ -231,7 +237,12 @@ impl hyper::body::Body for AnswerBody {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+        let polled = std::pin::Pin::new(&mut self.body).poll_frame(cx);
+        if let std::task::Poll::Ready(Some(Ok(frame))) = &polled {
+            let sent = frame.data_ref().map_or(0, Bytes::len);
+            counter!("upscale_sent_bytes_total").increment(sent as u64);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -293,9 +293,11 @@ impl Store {
 
     /// Returns credits that a crash left pending, up to a page; how many.
     pub async fn finish_refunds(&self) -> Result<u32, StoreError> {
-        match self {
-            Self::Sqlite(db) => db.finish_refunds().await,
-        }
+        let refunded = match self {
+            Self::Sqlite(db) => db.finish_refunds().await?,
+        };
+        count_refunds(refunded);
+        Ok(refunded)
     }
 
     /// Fails and refunds up to a page of tasks past their deadline; how many.
@@ -317,8 +319,9 @@ impl Store {
         let refunded = match self {
             Self::Sqlite(db) => db.refund(failed).await,
         };
-        if let Err(error) = refunded {
-            tracing::warn!(%error, "refunds stay pending");
+        match refunded {
+            Ok(refunded) => count_refunds(refunded),
+            Err(error) => tracing::warn!(%error, "refunds stay pending"),
         }
     }
 
@@ -356,4 +359,8 @@ impl Store {
             Self::Sqlite(db) => db.signing_keys().await,
         }
     }
+}
+
+fn count_refunds(refunded: u32) {
+    metrics::counter!("upscale_refunds_total").increment(refunded.into());
 }

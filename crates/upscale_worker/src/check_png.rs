@@ -104,7 +104,7 @@ mod tests {
     use upscale_core::Scale;
 
     use super::*;
-    use crate::child::SourceFormat;
+    use crate::child::{SourceFormat, Spent};
 
     const ORDER: Order = Order {
         scale: Scale::X2,
@@ -122,6 +122,13 @@ mod tests {
         height: 10,
         source_format: SourceFormat::Jpeg,
         by_reference: false,
+        spent: Spent {
+            decode_micros: 0,
+            network_micros: 0,
+            check_micros: 0,
+            encode_micros: 0,
+            memory_bytes: 0,
+        },
     };
     const RGB8: [u8; 5] = [8, 2, 0, 0, 0];
 

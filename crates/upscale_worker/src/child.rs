@@ -6,11 +6,14 @@ mod frame;
 
 use std::{
     ffi::OsString,
+    io,
+    os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use metrics::counter;
 use tokio::{
     io::AsyncReadExt,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
@@ -20,7 +23,8 @@ use upscale_core::{Scale, limits::source_pixels_max};
 
 use self::frame::write_order;
 pub use self::frame::{
-    Answer, Facts, Order, SourceFormat, read_answer, read_order, write_answer, write_progress,
+    Answer, Facts, Order, SourceFormat, Spent, read_answer, read_order, write_answer,
+    write_progress,
 };
 use crate::{AttemptError, check_png::check_png};
 
@@ -84,7 +88,10 @@ impl ChildOptions {
     /// Permanent: the child refuses the source. Crash: it ends without an answer, hangs, or answers what
     /// cannot be. Transient: it cannot be started.
     pub async fn upscale(&self, order: &Order, source: &[u8]) -> Result<Upscaled, AttemptError> {
+        let mut cause = Cause("not_started");
         let mut child = self.start()?;
+        // Until it is known better: this future may be dropped at any await.
+        cause.0 = "cancelled";
         let mut talk = Talk {
             stderr: child.stderr.take(),
             words: Vec::new(),
@@ -96,11 +103,17 @@ impl ChildOptions {
         let _ = child.kill().await;
         let answered = match talked {
             Ok(answered) => answered,
-            Err(_) => Err(format!("no answer within {:?}", self.wall_clock)),
+            Err(_) => Err(BadEnd::new(
+                "wall_clock",
+                format!("no answer within {:?}", self.wall_clock),
+            )),
         };
-        let outcome = match answered {
-            Ok(answer) => judge(answer, order),
-            Err(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
+        let outcome = match answered.and_then(|answer| judge(answer, order, &mut cause)) {
+            Ok(judged) => judged,
+            Err(end) => {
+                cause.0 = end.cause;
+                Err(AttemptError::crash(CRASHED).with_detail(end.reason))
+            }
         };
         if let Err(error) = &outcome {
             talk.log(error).await;
@@ -136,14 +149,56 @@ fn result_bytes_max(scale: Scale, source_pixels_max: u64) -> u64 {
     source_pixels_max * factor * factor * 8 + RESULT_OVERHEAD_BYTES
 }
 
-fn judge(answer: Answer, order: &Order) -> Result<Upscaled, AttemptError> {
+const UNFAITHFUL: &str = "The upscaled image did not pass the check against its source";
+
+/// Why a child ended, counted when it is dropped.
+struct Cause(&'static str);
+
+impl Drop for Cause {
+    fn drop(&mut self) {
+        counter!("upscale_child_ends_total", "cause" => self.0).increment(1);
+    }
+}
+
+/// An end that costs an attempt as a crash does.
+struct BadEnd {
+    /// As metrics name it.
+    cause: &'static str,
+    /// For the logs.
+    reason: String,
+}
+
+impl BadEnd {
+    fn new(cause: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            cause,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What an answer that keeps to the protocol is worth.
+fn judge(
+    answer: Answer,
+    order: &Order,
+    cause: &mut Cause,
+) -> Result<Result<Upscaled, AttemptError>, BadEnd> {
     match answer {
-        Answer::Done { facts, png } => match check_png(&png, &facts, order) {
-            Ok(()) => Ok(Upscaled { facts, png }),
-            Err(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
-        },
-        Answer::Refused(message) => Err(AttemptError::permanent(message)),
-        Answer::Broke(reason) => Err(AttemptError::crash(CRASHED).with_detail(reason)),
+        Answer::Done { facts, png } => {
+            check_png(&png, &facts, order).map_err(|reason| BadEnd::new("unfit", reason))?;
+            cause.0 = "done";
+            Ok(Ok(Upscaled { facts, png }))
+        }
+        Answer::Refused(message) => {
+            cause.0 = "refused";
+            Ok(Err(AttemptError::permanent(message)))
+        }
+        Answer::Unfaithful(reason) => {
+            cause.0 = "refused";
+            counter!("upscale_output_check_total", "rung" => "none").increment(1);
+            Ok(Err(AttemptError::permanent(UNFAITHFUL).with_detail(reason)))
+        }
+        Answer::Broke(reason) => Err(BadEnd::new("broke", reason)),
     }
 }
 
@@ -160,9 +215,9 @@ impl Talk {
         child: &mut Child,
         order: &Order,
         source: &[u8],
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, BadEnd> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("the child has no pipes".to_owned());
+            return Err(BadEnd::new("not_started", "the child has no pipes"));
         };
         tokio::select! {
             ended = converse(child, stdout, order, &mut self.progress) => ended,
@@ -189,10 +244,13 @@ async fn converse(
     mut stdout: ChildStdout,
     order: &Order,
     progress: &mut u16,
-) -> Result<Answer, String> {
+) -> Result<Answer, BadEnd> {
     match read_answer(&mut stdout, order.result_bytes_max, progress).await {
         Ok(answer) => ended_well(child, &mut stdout).await.map(|()| answer),
-        Err(error) => Err(format!("{error}; {}", ending(child).await)),
+        Err(error) => {
+            let end = ending(child).await;
+            Err(BadEnd::new(end.cause, format!("{error}; {}", end.reason)))
+        }
     }
 }
 
@@ -224,31 +282,50 @@ async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
 }
 
 /// After an answer there is nothing but the end, with status 0.
-async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), String> {
+async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), BadEnd> {
     let ending = timeout(ENDING, async {
         if stdout.read(&mut [0; 1]).await.is_ok_and(|bytes| bytes > 0) {
-            return Err("it spoke on after its answer".to_owned());
+            return Err(BadEnd::new("protocol", "it spoke on after its answer"));
         }
-        let status = child.wait().await.map_err(|error| error.to_string())?;
-        if status.success() {
-            return Ok(());
+        match child.wait().await {
+            Ok(status) if status.success() => Ok(()),
+            ended => {
+                let end = describe(ended);
+                Err(BadEnd::new(
+                    end.cause,
+                    format!("it answered, but {}", end.reason),
+                ))
+            }
         }
-        Err(format!("it answered, but {}", describe(status)))
     });
-    ending
-        .await
-        .unwrap_or_else(|_| Err(format!("it did not end within {ENDING:?} after its answer")))
+    ending.await.unwrap_or_else(|_| {
+        let reason = format!("it did not end within {ENDING:?} after its answer");
+        Err(BadEnd::new("protocol", reason))
+    })
 }
 
 /// How a child that spoiled its answer ended, if it did.
-async fn ending(child: &mut Child) -> String {
+async fn ending(child: &mut Child) -> BadEnd {
     match timeout(LAST_WORDS, child.wait()).await {
-        Ok(Ok(status)) => describe(status),
-        Ok(Err(error)) => format!("its end is unknown: {error}"),
-        Err(_) => "it still runs and is killed".to_owned(),
+        Ok(ended) => describe(ended),
+        Err(_) => BadEnd::new("protocol", "it still runs and is killed"),
     }
 }
 
-fn describe(status: ExitStatus) -> String {
-    format!("it ended with {status}")
+fn describe(ended: io::Result<ExitStatus>) -> BadEnd {
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => return BadEnd::new("protocol", format!("its end is unknown: {error}")),
+    };
+    // Signal numbers of Linux on x86-64 and ARM64, signal(7).
+    let cause = match status.signal() {
+        None if status.success() => "protocol",
+        None => "exit",
+        Some(31) => "forbidden_call",
+        Some(6) => "abort",
+        Some(24) => "cpu_limit",
+        Some(9) => "killed",
+        Some(_) => "signal",
+    };
+    BadEnd::new(cause, format!("it ended with {status}"))
 }

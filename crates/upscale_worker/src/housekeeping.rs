@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use metrics::{counter, gauge};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval},
 };
-use upscale_store::{AuditReport, Results, Store, StoreError};
+use upscale_store::{AuditReport, Breach, Results, Store, StoreError};
 
 /// Lines logged of one audit; a whole ledger gone wrong must not fill the disk.
 const BREACHES_SHOWN: usize = 20;
@@ -88,6 +89,9 @@ async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Result
         ticks.tick().await;
         let begun = Instant::now();
         let done = chore.do_it(&store, &results).await;
+        if done.is_err() {
+            counter!("upscale_chore_failures_total", "chore" => chore.name()).increment(1);
+        }
         let rest = begun.elapsed() * REST_FACTOR;
         if rest > every {
             ticks.reset_after(rest);
@@ -115,11 +119,35 @@ impl Chore {
             Self::Sweep => {
                 log_count(store.sweep(results).await?, "result files were removed");
             }
-            Self::Audit => log(&store.audit(None).await?),
-            Self::AuditFiles => log(&store.audit(Some(results)).await?),
+            Self::Audit => audit(store, None).await?,
+            Self::AuditFiles => audit(store, Some(results)).await?,
         }
         Ok(())
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reap => "reap",
+            Self::FinishRefunds => "refund",
+            Self::Sweep => "sweep",
+            Self::Audit => "audit",
+            Self::AuditFiles => "audit_files",
+        }
+    }
+}
+
+async fn audit(store: &Store, results: Option<&Results>) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    let report = store.audit(results).await?;
+    gauge!("upscale_audit_seconds").set(begun.elapsed().as_secs_f64());
+    counter!("upscale_audits_total").increment(1);
+    for invariant in &report.checked {
+        let of_it = |breach: &&Breach| breach.invariant == *invariant;
+        let breaches = report.breaches.iter().filter(of_it).count();
+        gauge!("upscale_ledger_breaches", "invariant" => invariant.clone()).set(breaches as f64);
+    }
+    log(&report);
+    Ok(())
 }
 
 /// Whether there was anything.

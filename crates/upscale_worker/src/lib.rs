@@ -10,11 +10,12 @@ mod heartbeat;
 mod housekeeping;
 mod process;
 mod run;
+mod slots;
 mod work_once;
 
 pub use attempt_error::AttemptError;
 pub use child::{
-    Answer, ChildOptions, Facts, Order, SourceFormat, Upscaled, read_answer, read_order,
+    Answer, ChildOptions, Facts, Order, SourceFormat, Spent, Upscaled, read_answer, read_order,
     write_answer, write_progress,
 };
 pub use fetch::{ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher};

@@ -1,31 +1,85 @@
 //! One attempt at one task, in three verbs: download, upscale, put. What follows success or failure is
 //! decided elsewhere.
 
+use std::{pin::pin, time::Duration};
+
+use bytes::Bytes;
+use metrics::{counter, histogram};
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
 use upscale_store::{Claim, Results};
 
-use crate::{AttemptError, ChildOptions, Fetcher, child::Upscaled};
+use crate::{AttemptError, ChildOptions, Fetcher, child::Upscaled, slots::Slot};
 
-/// From a claim to a durable result file under a name of its own: no two attempts write the same file, so
-/// one that lost its claim can only leave an orphan.
-pub(crate) async fn process(
-    claim: &Claim,
-    fetcher: &Fetcher,
-    child: &ChildOptions,
-    results: &Results,
-) -> Result<ResultFile, AttemptError> {
-    let source = fetcher
-        .download(&claim.account_id, &claim.source_url)
-        .await?;
-    let order = child.order(claim.scale, claim.face_enhance);
-    let upscaled = child.upscale(&order, &source).await?;
-    drop(source);
-    log_facts(claim, &upscaled);
-    put(upscaled, results).await
+/// A download that takes longer lends its slot to others; nearly all take less.
+const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
+
+/// What an attempt is at, so that a cut one can say where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Downloading,
+    WaitingForSlot,
+    Upscaling,
+    Storing,
+}
+
+/// One attempt under way.
+pub(crate) struct Attempt {
+    pub(crate) slot: Slot,
+    pub(crate) stage: Stage,
+}
+
+impl Attempt {
+    pub(crate) fn new(slot: Slot) -> Self {
+        Self {
+            slot,
+            stage: Stage::Downloading,
+        }
+    }
+
+    /// From a claim to a durable result file under a name of its own: no two attempts write the same file, so
+    /// one that lost its claim can only leave an orphan.
+    pub(crate) async fn process(
+        &mut self,
+        claim: &Claim,
+        fetcher: &Fetcher,
+        child: &ChildOptions,
+        results: &Results,
+    ) -> Result<ResultFile, AttemptError> {
+        let source = self.download(claim, fetcher).await?;
+        self.stage = Stage::Upscaling;
+        let order = child.order(claim.scale, claim.face_enhance);
+        let started = Instant::now();
+        let upscaled = child.upscale(&order, &source).await?;
+        record("child", started.elapsed());
+        drop(source);
+        log_facts(claim, &upscaled);
+        self.stage = Stage::Storing;
+        put(upscaled, results).await
+    }
+
+    async fn download(&mut self, claim: &Claim, fetcher: &Fetcher) -> Result<Bytes, AttemptError> {
+        let started = Instant::now();
+        let mut download = pin!(fetcher.download(&claim.account_id, &claim.source_url));
+        let source = tokio::select! {
+            biased;
+            source = &mut download => source,
+            () = sleep(QUICK_DOWNLOAD) => {
+                self.slot.give_back();
+                download.await
+            }
+        }?;
+        record("download", started.elapsed());
+        counter!("upscale_source_bytes_total").increment(source.len() as u64);
+        self.stage = Stage::WaitingForSlot;
+        self.slot.take().await;
+        Ok(source)
+    }
 }
 
 async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, AttemptError> {
+    let started = Instant::now();
     let cannot_store = |error: String| {
         AttemptError::transient("The result could not be stored.").with_detail(error)
     };
@@ -43,11 +97,28 @@ async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, Attemp
     };
     let stored = results.put(&file.name, png.into()).await;
     stored.map_err(|error| cannot_store(error.to_string()))?;
+    record("store", started.elapsed());
+    counter!("upscale_result_bytes_total").increment(file.size_bytes);
     Ok(file)
+}
+
+pub(crate) fn record(stage: &'static str, took: Duration) {
+    histogram!("upscale_stage_seconds", "stage" => stage).record(took);
 }
 
 fn log_facts(claim: &Claim, upscaled: &Upscaled) {
     let facts = &upscaled.facts;
+    for (stage, micros) in [
+        ("decode", facts.spent.decode_micros),
+        ("network", facts.spent.network_micros),
+        ("check", facts.spent.check_micros),
+        ("encode", facts.spent.encode_micros),
+    ] {
+        record(stage, Duration::from_micros(micros.into()));
+    }
+    histogram!("upscale_child_memory_bytes").record(facts.spent.memory_bytes as f64);
+    let rung = if facts.by_reference { "plain" } else { "fast" };
+    counter!("upscale_output_check_total", "rung" => rung).increment(1);
     tracing::debug!(
         task = claim.task_id.as_str(),
         source_format = ?facts.source_format,

@@ -13,7 +13,12 @@ use upscale_store::{Results, Store};
 
 use crate::{
     ChildOptions, FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping,
+    slots::Slots,
 };
+
+/// Downloads that may go on beside the slots once they have taken longer than a few seconds; each may hold a source of
+/// 20 MiB.
+const SLOW_DOWNLOADS_MAX: usize = 16;
 
 /// How a worker works; the defaults of [`WorkerOptions::new`] are the service's.
 #[derive(Debug, Clone)]
@@ -80,6 +85,7 @@ pub struct Worker {
     pub(crate) results: Results,
     pub(crate) fetcher: Fetcher,
     pub(crate) options: WorkerOptions,
+    pub(crate) slots: Slots,
     name: String,
 }
 
@@ -98,6 +104,7 @@ impl Worker {
             results,
             fetcher: Fetcher::new(&options.fetch)?,
             name: format!("worker_{}", random_token()?),
+            slots: Slots::new(options.slots),
             options,
         })
     }
@@ -126,7 +133,7 @@ impl Worker {
         turns: &mut JoinSet<Turn>,
         released: &watch::Receiver<bool>,
     ) {
-        let slots = self.options.slots.max(1) as usize;
+        let turns_max = self.options.slots.max(1) as usize + SLOW_DOWNLOADS_MAX;
         let mut shutdown = pin!(shutdown);
         let mut look_after = Duration::ZERO;
         loop {
@@ -137,8 +144,8 @@ impl Worker {
                     log_panic(ended);
                     look_after = Duration::ZERO;
                 }
-                () = self.job_may_be_due(look_after), if turns.len() < slots => {
-                    look_after = self.fill(turns, slots, released).await;
+                () = self.may_claim(look_after), if turns.len() < turns_max => {
+                    look_after = self.fill(turns, turns_max, released).await;
                 }
             }
         }
@@ -148,10 +155,14 @@ impl Worker {
     async fn fill(
         self: &Arc<Self>,
         turns: &mut JoinSet<Turn>,
-        slots: usize,
+        turns_max: usize,
         released: &watch::Receiver<bool>,
     ) -> Duration {
-        let free = u32::try_from(slots - turns.len()).unwrap_or(u32::MAX);
+        let slots = self.slots.take_free(turns_max - turns.len());
+        if slots.is_empty() {
+            return self.options.poll_busy;
+        }
+        let free = u32::try_from(slots.len()).unwrap_or(u32::MAX);
         let claims = match self.store.claim(&self.name, free).await {
             Ok(claims) => claims,
             Err(error) => {
@@ -164,11 +175,16 @@ impl Worker {
         } else {
             self.options.poll_busy
         };
-        for claim in claims {
+        for (claim, slot) in claims.into_iter().zip(slots) {
             let (worker, released) = (Arc::clone(self), released.clone());
-            turns.spawn(async move { worker.work_once(&claim, released).await });
+            turns.spawn(async move { worker.work_in(slot, &claim, released).await });
         }
         look_after
+    }
+
+    async fn may_claim(&self, look_after: Duration) {
+        self.slots.one_free().await;
+        self.job_may_be_due(look_after).await;
     }
 
     /// Woken by a create in this process, or after a while: other processes and delayed retries wake nobody.

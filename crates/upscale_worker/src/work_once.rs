@@ -3,6 +3,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use metrics::counter;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -15,7 +16,8 @@ use upscale_store::{Claim, FenceOutcome, Settlement, StoreError};
 use crate::{
     AttemptError, Worker,
     heartbeat::{Pulse, keep_claim},
-    process::process,
+    process::{Attempt, Stage, record},
+    slots::Slot,
 };
 
 /// Between two tries to say a word that the store did not hear.
@@ -38,6 +40,18 @@ pub enum Turn {
     Lost,
 }
 
+impl Turn {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::RetryLater => "retry_later",
+            Self::Released => "released",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// What is said to the store at the end of a turn.
 #[derive(Debug, Clone)]
 enum Word {
@@ -50,24 +64,56 @@ impl Worker {
     /// Works at one claim to its end. When `release` becomes true (or its sender is gone), the child is
     /// killed and the claim given back; once the result is ready it is settled all the same.
     pub async fn work_once(&self, claim: &Claim, release: watch::Receiver<bool>) -> Turn {
+        let slot = self.slots.take().await;
+        self.work_in(slot, claim, release).await
+    }
+
+    /// As [`Worker::work_once`], in a slot that is held already.
+    pub(crate) async fn work_in(
+        &self,
+        slot: Slot,
+        claim: &Claim,
+        release: watch::Receiver<bool>,
+    ) -> Turn {
         let started = Instant::now();
+        let turn = self.turn(slot, claim, release, started).await;
+        counter!("upscale_attempts_total", "end" => turn.name()).increment(1);
+        record("turn", started.elapsed());
+        turn
+    }
+
+    async fn turn(
+        &self,
+        slot: Slot,
+        claim: &Claim,
+        release: watch::Receiver<bool>,
+        started: Instant,
+    ) -> Turn {
+        let waited = claim.claimed_at.micros() - claim.created_at.micros();
+        record(
+            "wait",
+            Duration::from_micros(u64::try_from(waited).unwrap_or(0)),
+        );
+        let mut attempt = Attempt::new(slot);
         let beat = || self.store.heartbeat(&claim.task_id, claim.attempt);
         let mut heart = pin!(keep_claim(beat, self.pulse(), started));
-        let attempt = tokio::select! {
+        let ended = tokio::select! {
             biased;
             why = &mut heart => return forget(claim, why),
             () = released(release) => None,
-            attempt = self.attempt(claim) => Some(attempt),
+            ended = self.attempt(claim, &mut attempt) => Some(ended),
         };
-        let word = match attempt {
+        let word = match ended {
             None => Word::Release,
             Some(Ok(file)) => Word::Settle(Settlement::Succeeded(file)),
             Some(Err(error)) => self.word_after(claim, error),
         };
+        // The pace of a slot: what a slow source took beside it says nothing about the next image.
+        let slot_seconds = attempt.slot.held().as_secs_f64();
         let seconds = started.elapsed().as_secs_f64();
         let turn = tokio::select! {
             biased;
-            turn = self.say_until_heard(claim, &word, seconds) => turn,
+            turn = self.say_until_heard(claim, &word, slot_seconds) => turn,
             why = &mut heart => return forget(claim, why),
         };
         tracing::info!(
@@ -83,12 +129,22 @@ impl Worker {
     }
 
     /// Everything is cut when the deadline nears: the customer has an answer in time.
-    async fn attempt(&self, claim: &Claim) -> Result<ResultFile, AttemptError> {
-        let work = process(claim, &self.fetcher, &self.options.child, &self.results);
+    async fn attempt(
+        &self,
+        claim: &Claim,
+        attempt: &mut Attempt,
+    ) -> Result<ResultFile, AttemptError> {
+        let work = attempt.process(claim, &self.fetcher, &self.options.child, &self.results);
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
+            let stage = match attempt.stage {
+                Stage::Downloading => "the source was still being downloaded",
+                Stage::WaitingForSlot => "it was waiting for a processor",
+                Stage::Upscaling => "it was still being upscaled",
+                Stage::Storing => "the result was still being stored",
+            };
             Err(AttemptError::permanent(format!(
-                "The image could not be processed within {} seconds.",
+                "The image could not be processed within {} seconds: {stage}.",
                 self.store.options().deadline_seconds
             )))
         })
@@ -117,6 +173,12 @@ impl Worker {
             %error,
             "an attempt failed"
         );
+        let failure = match error.failure {
+            AttemptFailure::Permanent => "permanent",
+            AttemptFailure::Transient => "transient",
+            AttemptFailure::Crash => "crash",
+        };
+        counter!("upscale_attempt_failures_total", "failure" => failure).increment(1);
         let transient_failures =
             claim.transient_failures + u32::from(error.failure == AttemptFailure::Transient);
         let crashes = claim.crashes + u32::from(error.failure == AttemptFailure::Crash);

@@ -27,6 +27,7 @@ mod creating;
 mod idempotency;
 mod keys;
 mod limits;
+mod metrics;
 mod money;
 mod pictures;
 mod process;

@@ -32,6 +32,8 @@ pub struct Serve {
     child: Child,
     pub api: String,
     pub results: String,
+    /// Where `/metrics` is served, if it is on.
+    pub metrics: Option<String>,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
@@ -75,11 +77,14 @@ impl Serve {
         };
         let ready: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(ready["event"], "ready", "{line}");
-        assert_eq!(ready.as_object().unwrap().len(), 3, "{line}");
+        let has_metrics = ready.get("metrics").is_some();
+        let fields = 3 + usize::from(has_metrics);
+        assert_eq!(ready.as_object().unwrap().len(), fields, "{line}");
         let address = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self {
             api: address("api"),
             results: address("results"),
+            metrics: has_metrics.then(|| address("metrics")),
             child,
             lines,
         }

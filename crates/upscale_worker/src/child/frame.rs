@@ -12,13 +12,14 @@ use upscale_core::{Scale, limits::SOURCE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"UPS\x01";
 const ORDER_BYTES: usize = 4 + 1 + 1 + 2 + 8 + 8 + 8 + 4 + 4;
-const FACTS_BYTES: usize = 4 * 4 + 1 + 1;
+const FACTS_BYTES: usize = 4 * 4 + 1 + 1 + 4 * 4 + 8;
 const HEAD_BYTES: usize = 5;
 
 const PROGRESS: u8 = 1;
 const DONE: u8 = 2;
 const REFUSED: u8 = 3;
 const BROKE: u8 = 4;
+const UNFAITHFUL: u8 = 5;
 
 /// Longest message of a child.
 const MESSAGE_BYTES_MAX: usize = 1_024;
@@ -61,6 +62,23 @@ pub struct Facts {
     pub source_format: SourceFormat,
     /// Whether the fast path failed the output check and the reference path made this.
     pub by_reference: bool,
+    /// What it took, for metrics: believed by nobody who decides.
+    pub spent: Spent,
+}
+
+/// What a child spent on one image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Microseconds from bytes to pixels.
+    pub decode_micros: u32,
+    /// Microseconds in the networks, the sink's time not counted.
+    pub network_micros: u32,
+    /// Microseconds of the output check and the colours' balance.
+    pub check_micros: u32,
+    /// Microseconds in the PNG encoder.
+    pub encode_micros: u32,
+    /// The largest memory it ever had resident, in bytes; 0 where the system does not say.
+    pub memory_bytes: u64,
 }
 
 /// The three kinds of source.
@@ -88,6 +106,9 @@ pub enum Answer {
     Refused(String),
     /// Something on our side broke: a sentence for the logs.
     Broke(String),
+    /// Neither the fast path nor the reference path passed the output check, and a third attempt would be the same
+    /// arithmetic: a sentence for the logs.
+    Unfaithful(String),
 }
 
 impl Order {
@@ -147,6 +168,15 @@ impl Facts {
         }
         put(&mut rest, &[self.source_format as u8]);
         put(&mut rest, &[u8::from(self.by_reference)]);
+        for micros in [
+            self.spent.decode_micros,
+            self.spent.network_micros,
+            self.spent.check_micros,
+            self.spent.encode_micros,
+        ] {
+            put(&mut rest, &micros.to_le_bytes());
+        }
+        put(&mut rest, &self.spent.memory_bytes.to_le_bytes());
         bytes
     }
 
@@ -164,6 +194,13 @@ impl Facts {
                 [other] => return Err(invalid(format!("the source's format is {other}"))),
             },
             by_reference: flag(take::<1>(&mut rest))?,
+            spent: Spent {
+                decode_micros: u32::from_le_bytes(take(&mut rest)),
+                network_micros: u32::from_le_bytes(take(&mut rest)),
+                check_micros: u32::from_le_bytes(take(&mut rest)),
+                encode_micros: u32::from_le_bytes(take(&mut rest)),
+                memory_bytes: u64::from_le_bytes(take(&mut rest)),
+            },
         })
     }
 }
@@ -221,6 +258,7 @@ pub fn write_answer(pipe: &mut impl Write, answer: &Answer) -> io::Result<()> {
         }
         Answer::Refused(message) => write_message(pipe, REFUSED, message)?,
         Answer::Broke(message) => write_message(pipe, BROKE, message)?,
+        Answer::Unfaithful(message) => write_message(pipe, UNFAITHFUL, message)?,
     }
     pipe.flush()
 }
@@ -245,6 +283,7 @@ pub async fn read_answer(
             DONE => return read_result(pipe, length, result_bytes_max).await,
             REFUSED => return read_message(pipe, length).await.map(Answer::Refused),
             BROKE => return read_message(pipe, length).await.map(Answer::Broke),
+            UNFAITHFUL => return read_message(pipe, length).await.map(Answer::Unfaithful),
             _ => return Err(invalid(format!("a frame of kind {kind}, {length} bytes"))),
         }
     }

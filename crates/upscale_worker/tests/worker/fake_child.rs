@@ -4,7 +4,9 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
 use upscale_core::Scale;
-use upscale_worker::{Answer, ChildOptions, Facts, SourceFormat, write_answer, write_progress};
+use upscale_worker::{
+    Answer, ChildOptions, Facts, SourceFormat, Spent, write_answer, write_progress,
+};
 
 /// A folder with what the scripts read and write.
 pub(crate) struct Stage {
@@ -67,6 +69,7 @@ pub(crate) fn facts(source_width: u32, source_height: u32, scale: Scale) -> Fact
         height: source_height * scale.factor() as u32,
         source_format: SourceFormat::Png,
         by_reference: false,
+        spent: Spent::default(),
     }
 }
 

@@ -262,7 +262,8 @@ async fn work_is_cut_before_the_deadline_and_the_customer_is_told() {
     assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
     assert_eq!(
         world.failure(&task).await,
-        "The image could not be processed within 270 seconds. No credits were charged."
+        "The image could not be processed within 270 seconds: the source was still being downloaded. \
+         No credits were charged."
     );
     world.assert_books(0).await;
 }

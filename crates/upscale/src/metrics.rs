@@ -1,0 +1,194 @@
+//! `/metrics`: what all rooms counted, for Prometheus, on a listener of its own. Nothing is kept when it is off.
+
+mod catalogue;
+
+use anyhow::Context;
+use axum::{Router, http::header, routing::get};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use upscale_core::{QueueFacts, predicted_seconds};
+use upscale_engine::KernelSet;
+use upscale_store::Store;
+
+use self::catalogue::{Kind, METRICS, Metric};
+
+/// The text format's version that Prometheus asks for.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Starts counting; once, before anything else counts.
+///
+/// # Errors
+/// When counting was started before.
+pub(crate) fn start(kernels: Option<KernelSet>) -> anyhow::Result<PrometheusHandle> {
+    let mut builder = PrometheusBuilder::new();
+    for metric in METRICS {
+        if let Kind::Histogram(bounds) = metric.kind {
+            let name = Matcher::Full(metric.name.to_owned());
+            builder = builder.set_buckets_for_metric(name, bounds)?;
+        }
+    }
+    let handle = builder
+        .install_recorder()
+        .context("counting was started twice")?;
+    METRICS.iter().for_each(introduce);
+    let kernels = kernels.unwrap_or_else(KernelSet::best).name();
+    gauge!("upscale_info", "version" => env!("CARGO_PKG_VERSION"), "kernels" => kernels).set(1.0);
+    gauge!("upscale_start_time_seconds")
+        .set(upscale_core::Clock::System.now().unix_seconds() as f64);
+    Ok(handle)
+}
+
+/// Says what it is, and that it is zero so far: a rate over a counter that appears with its first event misses it.
+fn introduce(metric: &Metric) {
+    let &Metric {
+        name,
+        kind,
+        help,
+        labels,
+    } = metric;
+    match kind {
+        Kind::Counter => describe_counter!(name, help),
+        Kind::Gauge => describe_gauge!(name, help),
+        Kind::Histogram(_) => describe_histogram!(name, help),
+    }
+    match (kind, labels) {
+        (Kind::Counter, []) => counter!(name).absolute(0),
+        (Kind::Gauge, []) => gauge!(name).set(0.0),
+        (Kind::Histogram(_), []) => drop(histogram!(name)),
+        (kind, [(label, values)]) => values.iter().for_each(|value| match kind {
+            Kind::Counter => counter!(name, *label => *value).absolute(0),
+            Kind::Gauge => gauge!(name, *label => *value).set(0.0),
+            Kind::Histogram(_) => drop(histogram!(name, *label => *value)),
+        }),
+        // Several labels would be thousands of series that never come to be.
+        _ => {}
+    }
+}
+
+/// The one page.
+pub(crate) fn router(handle: PrometheusHandle, store: Store) -> Router {
+    let scrape = move || {
+        let (handle, store) = (handle.clone(), store.clone());
+        async move {
+            look_around(&store).await;
+            handle.run_upkeep();
+            ([(header::CONTENT_TYPE, TEXT)], handle.render())
+        }
+    };
+    Router::new().route("/metrics", get(scrape))
+}
+
+/// What is not counted as it happens, but looked at when somebody asks.
+async fn look_around(store: &Store) {
+    gauge!("upscale_memory_bytes").set(resident_bytes().unwrap_or(0) as f64);
+    let glance = store.queue_glance().await;
+    gauge!("upscale_store_up").set(f64::from(u8::from(glance.is_ok())));
+    let Ok(glance) = glance else { return };
+    gauge!("upscale_queue_jobs", "state" => "waiting").set(glance.waiting);
+    gauge!("upscale_queue_jobs", "state" => "claimed").set(glance.claimed);
+    gauge!("upscale_queue_oldest_seconds").set(glance.oldest_seconds as f64);
+    gauge!("upscale_worker_slots").set(glance.live_slots);
+    gauge!("upscale_job_seconds").set(glance.seconds_per_job);
+    let next = QueueFacts {
+        open_jobs: glance.waiting + glance.claimed,
+        live_slots: glance.live_slots,
+        seconds_per_job: glance.seconds_per_job,
+        deadline_seconds: store.options().deadline_seconds,
+    };
+    gauge!("upscale_admission_seconds").set(predicted_seconds(next));
+}
+
+/// The line `VmRSS` of `/proc/self/status`, in KiB (proc_pid_status(5)).
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    crate::child::status_bytes(&status, "VmRSS:")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    fn names() -> BTreeSet<String> {
+        METRICS
+            .iter()
+            .map(|metric| metric.name.to_owned())
+            .collect()
+    }
+
+    /// Every `"upscale_…"` that follows a counting macro in the sources of the rooms.
+    fn counted() -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let (path, name) = (entry.path(), entry.file_name());
+                if path.is_dir() && name != "tests" && name != "target" {
+                    open.push(path);
+                } else if path.extension().is_some_and(|kind| kind == "rs") {
+                    found.extend(counted_in(&fs::read_to_string(&path).unwrap()));
+                }
+            }
+        }
+        found
+    }
+
+    fn counted_in(source: &str) -> Vec<String> {
+        let names = ["counter!(", "gauge!(", "histogram!("].map(|macro_name| {
+            let calls = source.split(macro_name).skip(1);
+            let quoted = calls.filter_map(|rest| rest.trim_start().strip_prefix('"'));
+            let names = quoted.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+            let names = names.filter(|name| name.starts_with("upscale_"));
+            names.collect::<Vec<_>>()
+        });
+        names.concat()
+    }
+
+    #[test]
+    fn everything_counted_is_in_the_table_and_the_table_holds_nothing_else() {
+        assert_eq!(counted(), names());
+    }
+
+    #[test]
+    fn the_page_for_people_names_every_metric_and_label_and_no_other() {
+        let page =
+            fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md"))
+                .unwrap();
+        let rows = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `upscale_"));
+        let rows: Vec<String> = rows
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+                format!(
+                    "upscale_{} {} {}",
+                    cells[0].trim_end_matches('`'),
+                    cells[1],
+                    cells[2]
+                )
+            })
+            .collect();
+        let expected: Vec<String> = METRICS
+            .iter()
+            .map(|metric| {
+                let kind = match metric.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram(_) => "histogram",
+                };
+                let labels: Vec<String> = metric
+                    .labels
+                    .iter()
+                    .map(|(label, _)| format!("`{label}`"))
+                    .collect();
+                format!("{} {kind} {}", metric.name, labels.join(" "))
+            })
+            .map(|row| row.trim_end().to_owned())
+            .collect();
+        assert_eq!(
+            rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>(),
+            expected
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! Every metric there is: name, kind, help, labels and all values a label may have. Rooms count by name; what is not
+//! in this table is a fault that `tests/contract/metrics.rs` finds, and so is a label from outside its list. The table
+//! for people is `docs/metrics.md`, held against this one.
+
+use self::Kind::{Counter, Gauge, Histogram};
+
+/// How a metric behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// Only grows.
+    Counter,
+    /// Is what it is now.
+    Gauge,
+    /// Counts by these upper bounds.
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+    /// Labels, each with the values it may have.
+    pub(crate) labels: &'static [(&'static str, &'static [&'static str])],
+}
+
+const REQUEST_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+const STAGE_SECONDS: &[f64] = &[
+    0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 270.0,
+];
+const CHILD_BYTES: &[f64] = &[
+    32e6, 64e6, 128e6, 192e6, 256e6, 384e6, 512e6, 768e6, 1_024e6, 1_536e6,
+];
+
+const ROUTES: &[&str] = &[
+    "/api/v1/upscales",
+    "/api/v1/upscales/{id}",
+    "/openapi.json",
+    "/healthz",
+    "/readyz",
+    "/r/{file}",
+    "unmatched",
+];
+const METHODS: &[&str] = &[
+    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "other",
+];
+const STATUSES: &[&str] = &[
+    "200", "202", "206", "304", "400", "401", "402", "403", "404", "405", "409", "410", "416",
+    "429", "500", "503", "504", "none",
+];
+const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
+const INVARIANTS: &[&str] = &[
+    "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12",
+];
+
+const fn counter(name: &'static str, help: &'static str) -> Metric {
+    metric(name, Counter, help)
+}
+
+const fn gauge(name: &'static str, help: &'static str) -> Metric {
+    metric(name, Gauge, help)
+}
+
+const fn metric(name: &'static str, kind: Kind, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind,
+        help,
+        labels: &[],
+    }
+}
+
+impl Metric {
+    const fn by(self, labels: &'static [(&'static str, &'static [&'static str])]) -> Self {
+        Self { labels, ..self }
+    }
+}
+
+/// All of them, in the order of `docs/metrics.md`.
+pub(crate) const METRICS: &[Metric] = &[
+    // The front.
+    counter(
+        "upscale_requests_total",
+        "Requests by route, method and status; none: the client went away",
+    )
+    .by(&[("route", ROUTES), ("method", METHODS), ("status", STATUSES)]),
+    metric(
+        "upscale_request_seconds",
+        Histogram(REQUEST_SECONDS),
+        "Time until the answer's head is ready",
+    )
+    .by(&[("route", ROUTES)]),
+    counter("upscale_creates_total", "Creates by what the store said").by(&[(
+        "outcome",
+        &[
+            "created",
+            "replayed",
+            "conflict",
+            "active_tasks",
+            "daily_tasks",
+            "credits",
+            "capacity",
+        ],
+    )]),
+    counter(
+        "upscale_limits_hit_total",
+        "Refusals by the limit that was reached",
+    )
+    .by(&[(
+        "limit",
+        &[
+            "create_requests",
+            "requests",
+            "active_tasks",
+            "daily_tasks",
+            "capacity",
+            "connections",
+        ],
+    )]),
+    gauge("upscale_connections", "Open connections of both listeners"),
+    counter(
+        "upscale_connections_closed_total",
+        "Connections closed by us: overdue, or others needed the place",
+    ),
+    counter("upscale_sent_bytes_total", "Bytes of answers' bodies"),
+    // The queue.
+    gauge("upscale_queue_jobs", "Open jobs").by(&[("state", &["waiting", "claimed"])]),
+    gauge("upscale_queue_oldest_seconds", "Age of the oldest open job"),
+    gauge(
+        "upscale_worker_slots",
+        "Images that live workers take at a time",
+    ),
+    gauge("upscale_job_seconds", "Measured pace: seconds a job takes"),
+    gauge(
+        "upscale_admission_seconds",
+        "Predicted seconds until a task accepted now would be finished",
+    ),
+    // Work.
+    counter("upscale_attempts_total", "Turns by how they ended").by(&[(
+        "end",
+        &["succeeded", "failed", "retry_later", "released", "lost"],
+    )]),
+    counter("upscale_attempt_failures_total", "Failed attempts by kind")
+        .by(&[("failure", &["permanent", "transient", "crash"])]),
+    metric(
+        "upscale_stage_seconds",
+        Histogram(STAGE_SECONDS),
+        "Time of one attempt in each stage",
+    )
+    .by(&[(
+        "stage",
+        &[
+            "wait", "download", "child", "decode", "network", "check", "encode", "store", "turn",
+        ],
+    )]),
+    counter("upscale_child_ends_total", "Children by how they ended").by(&[(
+        "cause",
+        &[
+            "done",
+            "refused",
+            "broke",
+            "unfit",
+            "not_started",
+            "wall_clock",
+            "cancelled",
+            "protocol",
+            "exit",
+            "forbidden_call",
+            "abort",
+            "cpu_limit",
+            "killed",
+            "signal",
+        ],
+    )]),
+    metric(
+        "upscale_child_memory_bytes",
+        Histogram(CHILD_BYTES),
+        "Largest memory of each child that made a result",
+    ),
+    counter(
+        "upscale_output_check_total",
+        "Results by the rung of the output check's ladder that they passed; none: neither",
+    )
+    .by(&[("rung", &["fast", "plain", "none"])]),
+    counter("upscale_source_bytes_total", "Bytes of downloaded sources"),
+    counter("upscale_result_bytes_total", "Bytes of stored results"),
+    // Money.
+    counter(
+        "upscale_refunds_total",
+        "Credits returned, in tasks, by this process",
+    ),
+    gauge(
+        "upscale_ledger_breaches",
+        "Breaches that the last audit found, by invariant",
+    )
+    .by(&[("invariant", INVARIANTS)]),
+    gauge("upscale_audit_seconds", "What the last audit took"),
+    counter("upscale_audits_total", "Audits that came to an end"),
+    counter(
+        "upscale_chore_failures_total",
+        "Turns of housekeeping that could not be done",
+    )
+    .by(&[(
+        "chore",
+        &["reap", "refund", "sweep", "audit", "audit_files"],
+    )]),
+    // The process.
+    gauge(
+        "upscale_info",
+        "1; the labels say which version and kernels run",
+    )
+    .by(&[
+        ("version", &[env!("CARGO_PKG_VERSION")]),
+        ("kernels", KERNELS),
+    ]),
+    gauge(
+        "upscale_sandbox_missing",
+        "1 where the kernel lacks this part of the child's cage",
+    )
+    .by(&[(
+        "part",
+        &["death signal", "no_new_privs", "landlock", "seccomp"],
+    )]),
+    gauge(
+        "upscale_engine_ready",
+        "1 when the golden image came out right at start",
+    ),
+    gauge(
+        "upscale_store_up",
+        "1 when the store answered this scrape; without it the queue's gauges are old",
+    ),
+    gauge("upscale_memory_bytes", "Resident memory of this process"),
+    gauge(
+        "upscale_start_time_seconds",
+        "When this process started, Unix time",
+    ),
+];
