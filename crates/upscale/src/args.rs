@@ -1,6 +1,7 @@
 //! The command line: every command and flag, and nothing else. `--help` prints these comments and is the
 //! reference; each long flag is also an `UPSCALE_…` variable and a name in the file of `--config`, see `config.rs`.
 
+mod customer;
 mod parse;
 
 use std::{
@@ -20,9 +21,12 @@ use upscale_core::{
 };
 use upscale_worker::{IpNet, Ipv6Net};
 
-pub(crate) use self::parse::PictureSize;
 use self::parse::{
     parse_name, parse_permission, parse_png_path, parse_public_url, parse_reference, parse_scale,
+};
+pub(crate) use self::{
+    customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
+    parse::PictureSize,
 };
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
@@ -53,6 +57,12 @@ pub(crate) enum Command {
     File(FileArgs),
     /// Show the whole service at work: a server, an image host, a customer, two pictures.
     Demo(DemoArgs),
+    /// Upscale many images by their addresses through the API; a killed run goes on where it stopped.
+    Submit(Box<SubmitArgs>),
+    /// Read one task through the API.
+    Status(StatusArgs),
+    /// Wait for the end of one task and download its result.
+    Wait(WaitArgs),
     /// Measure the quality against bicubic and Lanczos3 on folders of pictures.
     Eval(EvalArgs),
     /// Measure the speed of a network, or of the API with `bench api`.
@@ -69,6 +79,9 @@ impl Command {
             Self::Account(command) => command.data().json,
             Self::Key(command) => command.data().json,
             Self::Audit(args) => args.json,
+            Self::Submit(args) => args.call.json,
+            Self::Status(args) => args.call.json,
+            Self::Wait(args) => args.call.json,
             Self::Eval(args) => args.json,
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,

@@ -22,6 +22,7 @@ mod running;
 mod sandbox;
 mod serve;
 mod shown;
+mod submit;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -45,6 +46,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Audit(args) => return audit::audit(args),
         Command::File(args) => file::file(args)?,
         Command::Demo(args) => demo::demo(args)?,
+        Command::Submit(args) => return submit::submit(args),
+        Command::Status(args) => submit::status(args)?,
+        Command::Wait(args) => return submit::wait(args),
         Command::Eval(args) => eval::eval(args)?,
         Command::Bench(args) => bench::bench(args)?,
         Command::Child(args) => child::child(args.probe)?,

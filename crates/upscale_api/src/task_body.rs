@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, header},
+    http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use serde::{Serialize, Serializer, ser::Error};
@@ -20,6 +20,9 @@ use utoipa::{
 };
 
 use crate::{api_state::ApiState, error::ApiError};
+
+/// SHA-256 of the result in lower-case hexadecimal digits.
+pub(crate) const RESULT_SHA256: HeaderName = HeaderName::from_static("x-result-sha256");
 
 /// A task in one of its three states.
 #[derive(Debug, Serialize, ToSchema)]
@@ -214,13 +217,22 @@ pub(crate) async fn task_response(state: &ApiState, task: &Task) -> Result<Respo
     Ok(response)
 }
 
-/// `Cache-Control`, and `Retry-After` while processing.
+/// `Cache-Control`, `Retry-After` while processing, and the result's SHA-256 after success: whatever stores the file and
+/// whatever `ETag` that gives, a client can tell that the bytes are whole.
 pub(crate) fn add_reading_headers(task: &Task, state: &ApiState, response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if task.state == TaskState::Processing {
-        let seconds = poll_after_seconds(task.created_at, state.store.now());
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    match &task.state {
+        TaskState::Processing => {
+            let seconds = poll_after_seconds(task.created_at, state.store.now());
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        TaskState::Succeeded(file) => {
+            if let Ok(sha256) = HeaderValue::try_from(&file.sha256) {
+                headers.insert(RESULT_SHA256, sha256);
+            }
+        }
+        TaskState::Failed { .. } => {}
     }
 }
 

@@ -24,6 +24,11 @@ const REQUEST_ID: &str = "req_1a2b3c4d5e6f7g8h9j0k1m2n3p";
 type HeaderRow = (&'static str, bool, &'static str);
 
 const REQUEST_ID_ROW: HeaderRow = ("X-Request-Id", false, "Names this request for support.");
+const SHA256_ROW: HeaderRow = (
+    "X-Result-SHA256",
+    false,
+    "SHA-256 of the result in lower-case hexadecimal digits, once the task has succeeded.",
+);
 const RETRY_AFTER_ROW: HeaderRow = ("Retry-After", true, "Whole seconds to wait, at least 1.");
 const POLL_ROW: HeaderRow = (
     "Retry-After",
@@ -73,6 +78,7 @@ pub(super) fn to_create() -> Responses {
             REPLAYED_ROW,
             CACHE_ROW,
             POLL_ROW,
+            SHA256_ROW,
         ],
     );
     let responses =
@@ -82,7 +88,7 @@ pub(super) fn to_create() -> Responses {
 
 /// Everything `GET /api/v1/upscales/{id}` answers.
 pub(super) fn to_read() -> Responses {
-    let rows = [REQUEST_ID_ROW, ETAG_ROW, CACHE_ROW, POLL_ROW];
+    let rows = [REQUEST_ID_ROW, ETAG_ROW, CACHE_ROW, POLL_ROW, SHA256_ROW];
     let found = ResponseBuilder::new()
         .description("The task as it is now.")
         .content("application/json", tasks());

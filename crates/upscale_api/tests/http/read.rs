@@ -33,6 +33,7 @@ async fn each_state_has_its_shape_and_its_headers() {
         );
         assert_eq!(succeeded.header("retry-after"), None);
         assert_eq!(succeeded.header("cache-control"), Some("no-store"));
+        assert_eq!(succeeded.header("x-result-sha256").map(str::len), Some(64));
     })
     .await;
 }
