@@ -3,7 +3,6 @@
 
 mod before_after;
 mod canvas;
-mod client;
 mod harbour;
 mod image_host;
 mod letters;
@@ -14,16 +13,16 @@ use std::{collections::HashMap, ffi::OsStr, fs, path::Path, time::Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
+use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
 use upscale_core::{Credits, Scale, limits};
 use upscale_image::{decode, quality::Rgb8};
 
 use self::{
     before_after::{Pair, compose},
-    client::{Client, Ordered},
     image_host::{HOST_NAME, ImageHost},
     pictures::{Picture, drawn, given},
 };
-use crate::{args::DemoArgs, file::write_whole, output, running::Running};
+use crate::{args::DemoArgs, data::block_on, file::write_whole, output, running::Running};
 
 /// What the demo's customer buys.
 const PURCHASE: &str = "10";
@@ -60,7 +59,7 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let service = Running::start(&folder.path().join("data"), &flags)?;
     started.says(&format!("`upscale serve` is ready at {}", service.api))?;
     let (account, client) = sign_up(&service, &started)?;
-    let results = order_all(&client, &pictures, &started)?;
+    let results = block_on(order_all(&client, &pictures, &started))?;
     save(&results, &args.out)?;
     settle_up(&service, &account, results.len(), &started)?;
     service.stop()?;
@@ -101,7 +100,8 @@ fn sign_up(service: &Running, timeline: &Timeline) -> anyhow::Result<(String, Cl
     timeline.says(&format!(
         "account {account} bought {PURCHASE} credits and has a key"
     ))?;
-    Ok((account, Client::new(&service.api, &key)))
+    let client = Client::new(&service.api, &key)?;
+    Ok((account, client))
 }
 
 /// A picture at one scale, done.
@@ -111,8 +111,17 @@ struct Done<'a> {
     png: Vec<u8>,
 }
 
+/// An order under way.
+struct Ordered<'a> {
+    picture: &'a Picture,
+    scale: Scale,
+    key: IdempotencyKey,
+    order: Order,
+    task: Task,
+}
+
 /// Orders every picture at both scales, then waits for each.
-fn order_all<'a>(
+async fn order_all<'a>(
     client: &Client,
     pictures: &'a [Picture],
     timeline: &Timeline,
@@ -127,54 +136,60 @@ fn order_all<'a>(
                 ))?;
                 continue;
             }
-            let ordered = client.order(
-                &format!("https://{HOST_NAME}{}", picture.path),
-                scale.factor(),
-            )?;
-            timeline.says(&format!(
-                "POST {} at {scale}: 202, {}",
-                picture.path,
-                describe(&ordered.task)
-            ))?;
-            orders.push((picture, scale, ordered));
+            orders.push(order(client, picture, scale, timeline).await?);
         }
     }
-    if let Some((.., ordered)) = orders.first() {
-        client.repeat(ordered)?;
-        timeline.says("the first POST again, same key: the same task, nothing reserved")?;
+    let first = orders.first().context("nothing could be ordered")?;
+    let again = client.create(&first.order, &first.key).await?;
+    ensure!(
+        again.is_replay && again.task.id == first.task.id,
+        "a repeated create made another task: {again:?}"
+    );
+    timeline.says("the first POST again, same key: the same task, nothing reserved")?;
+    let mut results = Vec::new();
+    for ordered in orders {
+        results.push(finish(client, ordered, timeline).await?);
     }
-    ensure!(!orders.is_empty(), "nothing could be ordered");
-    orders
-        .into_iter()
-        .map(|(picture, scale, ordered)| finish(client, picture, scale, ordered, timeline))
-        .collect()
+    Ok(results)
 }
 
-fn finish<'a>(
+async fn order<'a>(
     client: &Client,
     picture: &'a Picture,
     scale: Scale,
-    mut ordered: Ordered,
+    timeline: &Timeline,
+) -> anyhow::Result<Ordered<'a>> {
+    let url = format!("https://{HOST_NAME}{}", picture.path);
+    let order = Order::new(url).scale(u32::try_from(scale.factor())?);
+    let key = IdempotencyKey::mint()?;
+    let task = client.create(&order, &key).await?.task;
+    timeline.says(&format!(
+        "POST {} at {scale}: 202, {}",
+        picture.path,
+        describe(&task)
+    ))?;
+    Ok(Ordered {
+        picture,
+        scale,
+        key,
+        order,
+        task,
+    })
+}
+
+async fn finish<'a>(
+    client: &Client,
+    ordered: Ordered<'a>,
     timeline: &Timeline,
 ) -> anyhow::Result<Done<'a>> {
-    while !client.poll(&mut ordered)? {
-        timeline.says(&format!(
-            "GET  {} at {scale}: {}",
-            picture.path,
-            describe(&ordered.task)
-        ))?;
-    }
+    let (picture, scale) = (ordered.picture, ordered.scale);
+    let task = client.finish(ordered.task, &ordered.key).await?;
     timeline.says(&format!(
         "GET  {} at {scale}: {}",
         picture.path,
-        describe(&ordered.task)
+        describe(&task)
     ))?;
-    ensure!(
-        ordered.task["status"] == "succeeded",
-        "{}",
-        ordered.task["error"]["message"]
-    );
-    let png = client.download(&ordered.task)?;
+    let png = client.download(&task).await?;
     timeline.says(&format!(
         "GET  the result: {} bytes, checksum right",
         png.len()
@@ -186,11 +201,19 @@ fn finish<'a>(
     })
 }
 
-fn describe(task: &Value) -> String {
-    let (status, usage) = (task["status"].as_str().unwrap_or("?"), &task["usage"]);
-    match usage.get("credits_reserved") {
-        Some(reserved) => format!("{status}, {reserved} reserved"),
-        None => format!("{status}, {} charged", usage["credits_charged"]),
+fn describe(task: &Task) -> String {
+    let credits = Credits::from_thousandths;
+    match &task.status {
+        Status::Processing { .. } => {
+            format!(
+                "processing, {} reserved",
+                credits(task.thousandths_reserved)
+            )
+        }
+        Status::Succeeded(_) => format!("succeeded, {} charged", credits(task.thousandths_charged)),
+        Status::Failed(failure) => {
+            format!("failed, {}: {}", failure.refund_status, failure.message)
+        }
     }
 }
 

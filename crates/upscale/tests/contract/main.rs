@@ -35,3 +35,4 @@ mod refusals;
 mod results;
 mod sandbox;
 mod sources;
+mod submit;
