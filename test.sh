@@ -24,11 +24,27 @@ else
   echo "left out: advisories (their database cannot be reached from here)"
 fi
 
+step "Dependencies that nobody uses"
+command -v cargo-machete >/dev/null || cargo install --locked cargo-machete@0.9.2
+cargo machete crates
+
 step "Tests"
+# Logs and planted secrets of all tests, for one search over all of them at the end.
+export UPSCALE_TEST_LOGS="$PWD/target/test-logs"
+rm -rf "$UPSCALE_TEST_LOGS"
+mkdir -p "$UPSCALE_TEST_LOGS"
 cargo test --locked --workspace
 
-step "Training: lints and tests, with PyTorch in a virtual environment under target/"
 python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
+
+step "Schemathesis against the live service"
+cargo build --locked --bin upscale
+checks/schemathesis.sh
+
+step "Secrets in the logs of all of the above"
+checks/leaks.sh "$UPSCALE_TEST_LOGS"
+
+step "Training: lints and tests, with PyTorch in a virtual environment under target/"
 python="$PWD/target/training/bin/python"
 [ -x "$python" ] || python3 -m venv target/training
 "$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt

@@ -278,7 +278,9 @@ impl World {
             "{} violations: {shown:#?}",
             violations.len()
         );
-        let leaks = self.recorder.leaks(&self.logs());
+        let logs = self.logs();
+        self.recorder.keep_for_search(&logs);
+        let leaks = self.recorder.leaks(&logs);
         assert!(leaks.is_empty(), "the logs hold: {leaks:?}");
     }
 

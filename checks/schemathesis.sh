@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Schemathesis against the live service: every operation of the OpenAPI document with sound, unsound and connected
+# requests, 300 examples an operation. Fails on any 5xx and on any answer that the document does not promise. Takes the
+# binary of `cargo build`; `checks/schemathesis.sh 1000` asks for more examples.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+examples="${1:-300}"
+accounts=40
+upscale="$PWD/target/debug/upscale"
+python="$PWD/target/schemathesis/bin/python"
+
+[ -x "$python" ] || python3 -m venv target/schemathesis
+"$python" -m pip install --quiet --disable-pip-version-check --requirement checks/requirements.txt
+
+folder="$(mktemp -d)"
+log="${UPSCALE_TEST_LOGS:-$folder}/schemathesis.log"
+# No address may be connected to: the URLs are invented, and somebody may live there. Sixteen at a time, so that the
+# backlog of tasks that fail is no reason to turn any away.
+"$upscale" serve --data "$folder/data" --listen 127.0.0.1:0 --results-listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 \
+  --workers 16 --threads 1 --source-deny 0.0.0.0/0,::/0 \
+  --failing-auth-per-minute 1000000 --reads-per-second 100000 \
+  >"$folder/ready" 2>"$log" &
+service=$!
+trap 'kill "$service" 2>/dev/null; wait "$service" 2>/dev/null; rm -rf "$folder"' EXIT
+for _ in $(seq 300); do [ -s "$folder/ready" ] && break; sleep 0.1; done
+value() { sed -E "s/.*\"$1\":\"([^\"]+)\".*/\1/"; }
+api="$(value api <"$folder/ready")"
+for number in $(seq "$accounts"); do
+  account="$("$upscale" account create "schemathesis $number" --data "$folder/data" --json | value account)"
+  "$upscale" account credit "$account" 1000 --reference "schemathesis $number" --data "$folder/data" --json >/dev/null
+  "$upscale" key create "$account" --data "$folder/data" --json | value key >>"$folder/keys"
+done
+
+if [ -n "${UPSCALE_TEST_LOGS:-}" ]; then
+  sed 's/^/API key\t/' "$folder/keys" >>"$UPSCALE_TEST_LOGS/planted.tsv"
+fi
+
+cd checks
+SCHEMATHESIS_KEYS="$folder/keys" SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 \
+  "$python" -m schemathesis.cli run "$api/openapi.json" --url "$api" --phases examples,coverage,fuzzing,stateful \
+  --mode all --checks all --max-examples "$examples" --workers 2 --request-timeout 30 --generation-database none \
+  --generation-with-security-parameters false --no-color
+
+# Requests that all ended in 401 would pass as well: what was answered must show that the service was reached.
+"$python" - "$(value metrics <"$folder/ready")" "$examples" <<'PYTHON'
+import re, sys, urllib.request
+
+text = urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode()
+line = r'^upscale_requests_total\{route="(/api[^"]*)",method="(\w+)",status="(\w+)"\} (\d+)$'
+answers = re.findall(line, text, re.MULTILINE)
+for route, method, status, count in sorted(answers):
+    print(f"{method:7} {route:24} {status} {count:>6}")
+seen = {(method, status) for _, method, status, _ in answers}
+for method in "POST", "GET":
+    asked = sum(int(count) for _, known, _, count in answers if known == method)
+    if asked < int(sys.argv[2]):
+        sys.exit(f"{asked} requests by {method}, {sys.argv[2]} were wanted")
+sys.exit(0 if {("POST", "202"), ("POST", "400"), ("GET", "200"), ("GET", "404")} <= seen else "an answer is missing")
+PYTHON
+"$upscale" audit --data "$folder/data"
