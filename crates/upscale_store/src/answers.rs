@@ -3,6 +3,7 @@
 use upscale_core::{
     AccountId, Credits, FailureMessage, KeyId, Permission, RequestId, ResultFile, Scale, SourceUrl,
     Task, TaskId, Timestamp,
+    limits::{CREATE_REQUESTS_PER_MINUTE, CREATE_WINDOW_SECONDS},
 };
 
 /// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
@@ -126,6 +127,20 @@ pub struct RateWindow {
     pub reset_at: Timestamp,
     /// The store's time when it counted.
     pub now: Timestamp,
+}
+
+impl RateWindow {
+    /// The window of this number, after a request was counted as its `counted`-th; none when it was full.
+    pub(crate) fn counted(counted: Option<u32>, window: i64, now: Timestamp) -> Self {
+        let limit = CREATE_REQUESTS_PER_MINUTE;
+        Self {
+            allowed: counted.is_some(),
+            limit,
+            remaining: counted.map_or(0, |requests| limit.saturating_sub(requests)),
+            reset_at: Timestamp::from_micros(0).plus_seconds((window + 1) * CREATE_WINDOW_SECONDS),
+            now,
+        }
+    }
 }
 
 /// The answer to a create.
@@ -287,4 +302,19 @@ pub struct QueueGlance {
     pub seconds_per_job: f64,
     /// Age of the oldest open job.
     pub oldest_seconds: i64,
+}
+
+/// A database transaction that has been open for long; see [`crate::Store::list_old_transactions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldTransaction {
+    /// The server's process id, to end it with `pg_terminate_backend`.
+    pub process: i64,
+    /// Who opened it.
+    pub user: String,
+    /// What the session calls itself.
+    pub application: String,
+    /// Such as `idle in transaction`.
+    pub state: String,
+    /// How long it has been open.
+    pub seconds: i64,
 }

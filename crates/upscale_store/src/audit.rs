@@ -22,6 +22,7 @@ impl Store {
     pub async fn audit(&self, results: Option<&Results>) -> Result<AuditReport, StoreError> {
         let mut report = match self {
             Self::Sqlite(db) => db.audit().await?,
+            Self::Postgres(db) => db.audit().await?,
         };
         if let Some(results) = results {
             report.checked.push("I7".to_owned());
@@ -38,14 +39,17 @@ impl Store {
             .iter()
             .filter_map(|breach| breach.account_id.clone())
             .collect();
-        match self {
-            Self::Sqlite(db) => {
-                if db.list_stopped().await? != breached {
-                    db.set_stopped(breached).await?;
-                }
-            }
+        let stopped = match self {
+            Self::Sqlite(db) => db.list_stopped().await?,
+            Self::Postgres(db) => db.list_stopped().await?,
+        };
+        if stopped == breached {
+            return Ok(());
         }
-        Ok(())
+        match self {
+            Self::Sqlite(db) => db.set_stopped(breached).await,
+            Self::Postgres(db) => db.set_stopped(breached).await,
+        }
     }
 
     async fn check_files(&self, results: &Results) -> Result<Vec<Breach>, StoreError> {
@@ -54,6 +58,7 @@ impl Store {
         loop {
             let page = match self {
                 Self::Sqlite(db) => db.list_kept_results(after, RESULTS_A_PAGE).await?,
+                Self::Postgres(db) => db.list_kept_results(after, RESULTS_A_PAGE).await?,
             };
             let Some((last, _)) = page.last() else {
                 return Ok(breaches);

@@ -3,17 +3,29 @@
 
 mod answers;
 mod audit;
+mod audit_checks;
 #[cfg(test)]
 mod conformance;
+mod due_job;
+#[cfg(test)]
+mod faults;
+mod order;
+mod pace;
+mod postgres;
+mod purchase;
 mod results;
+mod retention;
+mod signing_key;
 mod sqlite;
 mod store;
 mod sweep;
+mod task_row;
+mod transfer;
 
 pub use answers::{
     Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
-    LedgerLine, OldLinks, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement,
-    SigningKey, StoreError, StoreOptions,
+    LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
+    Settlement, SigningKey, StoreError, StoreOptions,
 };
 pub use results::{ResultBody, Results};
 pub use store::Store;

@@ -11,9 +11,8 @@ use upscale_core::{
 
 use crate::{
     Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, LedgerLine, OldLinks,
-    PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey, StoreError,
-    StoreOptions,
-    sqlite::{self, Durability},
+    OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey,
+    StoreError, StoreOptions, postgres, sqlite,
 };
 
 /// Everything durable but the result files. Cheap to clone.
@@ -21,6 +20,8 @@ use crate::{
 pub enum Store {
     /// One file on this machine.
     Sqlite(sqlite::Db),
+    /// A PostgreSQL server, for many machines.
+    Postgres(postgres::Db),
 }
 
 impl Store {
@@ -34,14 +35,14 @@ impl Store {
         clock: Clock,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::open_sqlite_with(directory, clock, options, Durability::Full).await
+        Self::open_sqlite_with(directory, clock, options, sqlite::Durability::Full).await
     }
 
     pub(crate) async fn open_sqlite_with(
         directory: &Path,
         clock: Clock,
         options: StoreOptions,
-        durability: Durability,
+        durability: sqlite::Durability,
     ) -> Result<Self, StoreError> {
         let directory = directory.to_owned();
         let open = move || sqlite::Db::open(&directory, clock, options, durability);
@@ -50,11 +51,29 @@ impl Store {
         Ok(Self::Sqlite(db))
     }
 
+    /// Opens (and migrates) the PostgreSQL database at `address`, a libpq URL such as
+    /// `postgres://user:password@host/database?sslmode=verify-full`, with at most `connections` at a time.
+    /// The server's clock is the store's clock, unless `clock` is turned by hand.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the address is wrong, nobody answers there, or the server is too old.
+    pub async fn open_postgres(
+        address: &str,
+        connections: u32,
+        clock: Clock,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let durability = postgres::Durability::Full;
+        let db = postgres::Db::open(address, connections, clock, options, durability).await?;
+        Ok(Self::Postgres(db))
+    }
+
     /// The store's time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
             Self::Sqlite(db) => db.now(),
+            Self::Postgres(db) => db.now(),
         }
     }
 
@@ -63,6 +82,7 @@ impl Store {
     pub fn options(&self) -> StoreOptions {
         match self {
             Self::Sqlite(db) => db.options(),
+            Self::Postgres(db) => db.options(),
         }
     }
 
@@ -70,6 +90,7 @@ impl Store {
     pub async fn check_writable(&self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(db) => db.check_writable().await,
+            Self::Postgres(db) => db.check_writable().await,
         }
     }
 
@@ -77,6 +98,7 @@ impl Store {
     pub async fn create_account(&self, name: &str) -> Result<Account, StoreError> {
         match self {
             Self::Sqlite(db) => db.create_account(name).await,
+            Self::Postgres(db) => db.create_account(name).await,
         }
     }
 
@@ -84,6 +106,7 @@ impl Store {
     pub async fn find_account(&self, account: &AccountId) -> Result<Option<Account>, StoreError> {
         match self {
             Self::Sqlite(db) => db.find_account(account).await,
+            Self::Postgres(db) => db.find_account(account).await,
         }
     }
 
@@ -91,6 +114,7 @@ impl Store {
     pub async fn list_accounts(&self) -> Result<Vec<Account>, StoreError> {
         match self {
             Self::Sqlite(db) => db.list_accounts().await,
+            Self::Postgres(db) => db.list_accounts().await,
         }
     }
 
@@ -104,6 +128,7 @@ impl Store {
     ) -> Result<PurchaseOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.credit_account(account, credits, reference).await,
+            Self::Postgres(db) => db.credit_account(account, credits, reference).await,
         }
     }
 
@@ -115,6 +140,7 @@ impl Store {
     ) -> Result<Vec<LedgerLine>, StoreError> {
         match self {
             Self::Sqlite(db) => db.list_ledger(account, limit).await,
+            Self::Postgres(db) => db.list_ledger(account, limit).await,
         }
     }
 
@@ -126,6 +152,7 @@ impl Store {
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
         match self {
             Self::Sqlite(db) => db.create_key(account, permission).await,
+            Self::Postgres(db) => db.create_key(account, permission).await,
         }
     }
 
@@ -133,6 +160,7 @@ impl Store {
     pub async fn list_keys(&self, account: &AccountId) -> Result<Vec<KeyRecord>, StoreError> {
         match self {
             Self::Sqlite(db) => db.list_keys(account).await,
+            Self::Postgres(db) => db.list_keys(account).await,
         }
     }
 
@@ -145,6 +173,7 @@ impl Store {
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
         match self {
             Self::Sqlite(db) => db.rotate_key(key, overlap_seconds).await,
+            Self::Postgres(db) => db.rotate_key(key, overlap_seconds).await,
         }
     }
 
@@ -152,6 +181,7 @@ impl Store {
     pub async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
         match self {
             Self::Sqlite(db) => db.revoke_key(key).await,
+            Self::Postgres(db) => db.revoke_key(key).await,
         }
     }
 
@@ -159,6 +189,7 @@ impl Store {
     pub async fn find_caller(&self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
         match self {
             Self::Sqlite(db) => db.find_caller(key).await,
+            Self::Postgres(db) => db.find_caller(key).await,
         }
     }
 
@@ -166,6 +197,7 @@ impl Store {
     pub async fn record_key_use(&self, key: &KeyId) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(db) => db.record_key_use(key).await,
+            Self::Postgres(db) => db.record_key_use(key).await,
         }
     }
 
@@ -176,6 +208,7 @@ impl Store {
     ) -> Result<RateWindow, StoreError> {
         match self {
             Self::Sqlite(db) => db.count_create_request(account).await,
+            Self::Postgres(db) => db.count_create_request(account).await,
         }
     }
 
@@ -190,6 +223,7 @@ impl Store {
     ) -> Result<CreateOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.create_task(account, key, task, request).await,
+            Self::Postgres(db) => db.create_task(account, key, task, request).await,
         }
     }
 
@@ -201,6 +235,7 @@ impl Store {
     ) -> Result<Option<Task>, StoreError> {
         match self {
             Self::Sqlite(db) => db.find_task(account, task).await,
+            Self::Postgres(db) => db.find_task(account, task).await,
         }
     }
 
@@ -208,6 +243,7 @@ impl Store {
     pub async fn report_worker(&self, worker: &str, slots: u32) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(db) => db.report_worker(worker, slots).await,
+            Self::Postgres(db) => db.report_worker(worker, slots).await,
         }
     }
 
@@ -215,6 +251,7 @@ impl Store {
     pub async fn remove_worker(&self, worker: &str) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(db) => db.remove_worker(worker).await,
+            Self::Postgres(db) => db.remove_worker(worker).await,
         }
     }
 
@@ -224,6 +261,7 @@ impl Store {
     pub async fn claim(&self, worker: &str, count: u32) -> Result<Vec<Claim>, StoreError> {
         let claimed = match self {
             Self::Sqlite(db) => db.claim(worker, count).await?,
+            Self::Postgres(db) => db.claim(worker, count).await?,
         };
         self.refund_now(claimed.failed).await;
         Ok(claimed.claims)
@@ -233,6 +271,7 @@ impl Store {
     pub async fn heartbeat(&self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.heartbeat(task, attempt).await,
+            Self::Postgres(db) => db.heartbeat(task, attempt).await,
         }
     }
 
@@ -240,6 +279,7 @@ impl Store {
     pub async fn release(&self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.release(task, attempt).await,
+            Self::Postgres(db) => db.release(task, attempt).await,
         }
     }
 
@@ -254,6 +294,7 @@ impl Store {
     ) -> Result<FenceOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.retry_later(task, attempt, failure, delay_millis).await,
+            Self::Postgres(db) => db.retry_later(task, attempt, failure, delay_millis).await,
         }
     }
 
@@ -270,6 +311,7 @@ impl Store {
         let fails = matches!(settlement, Settlement::Failed(_));
         let outcome = match self {
             Self::Sqlite(db) => db.settle(task, attempt, settlement, seconds).await?,
+            Self::Postgres(db) => db.settle(task, attempt, settlement, seconds).await?,
         };
         if fails && outcome == FenceOutcome::Done {
             self.refund_now(vec![task.clone()]).await;
@@ -288,6 +330,7 @@ impl Store {
     ) -> Result<FenceOutcome, StoreError> {
         match self {
             Self::Sqlite(db) => db.settle(task, attempt, settlement, seconds).await,
+            Self::Postgres(db) => db.settle(task, attempt, settlement, seconds).await,
         }
     }
 
@@ -295,6 +338,7 @@ impl Store {
     pub async fn finish_refunds(&self) -> Result<u32, StoreError> {
         let refunded = match self {
             Self::Sqlite(db) => db.finish_refunds().await?,
+            Self::Postgres(db) => db.finish_refunds().await?,
         };
         count_refunds(refunded);
         Ok(refunded)
@@ -304,6 +348,7 @@ impl Store {
     pub async fn reap(&self) -> Result<u32, StoreError> {
         let overdue = match self {
             Self::Sqlite(db) => db.reap().await?,
+            Self::Postgres(db) => db.reap().await?,
         };
         let reaped = u32::try_from(overdue.len()).unwrap_or(u32::MAX);
         self.refund_now(overdue).await;
@@ -318,6 +363,7 @@ impl Store {
         }
         let refunded = match self {
             Self::Sqlite(db) => db.refund(failed).await,
+            Self::Postgres(db) => db.refund(failed).await,
         };
         match refunded {
             Ok(refunded) => count_refunds(refunded),
@@ -329,6 +375,7 @@ impl Store {
     pub async fn job_added(&self) {
         match self {
             Self::Sqlite(db) => db.job_added().await,
+            Self::Postgres(db) => db.job_added().await,
         }
     }
 
@@ -336,6 +383,7 @@ impl Store {
     pub async fn queue_glance(&self) -> Result<QueueGlance, StoreError> {
         match self {
             Self::Sqlite(db) => db.queue_glance().await,
+            Self::Postgres(db) => db.queue_glance().await,
         }
     }
 
@@ -343,6 +391,7 @@ impl Store {
     pub async fn find_result(&self, name: &str) -> Result<Option<ResultRecord>, StoreError> {
         match self {
             Self::Sqlite(db) => db.find_result(name).await,
+            Self::Postgres(db) => db.find_result(name).await,
         }
     }
 
@@ -350,6 +399,7 @@ impl Store {
     pub async fn rotate_signing_key(&self, old_links: OldLinks) -> Result<String, StoreError> {
         match self {
             Self::Sqlite(db) => db.rotate_signing_key(old_links).await,
+            Self::Postgres(db) => db.rotate_signing_key(old_links).await,
         }
     }
 
@@ -357,6 +407,19 @@ impl Store {
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
         match self {
             Self::Sqlite(db) => db.signing_keys().await,
+            Self::Postgres(db) => db.signing_keys().await,
+        }
+    }
+
+    /// Transactions of anyone that keep the database from cleaning up, open for longer than this, oldest
+    /// first. None on SQLite, whose readers end by themselves.
+    pub async fn list_old_transactions(
+        &self,
+        seconds: i64,
+    ) -> Result<Vec<OldTransaction>, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(Vec::new()),
+            Self::Postgres(db) => db.list_old_transactions(seconds).await,
         }
     }
 }

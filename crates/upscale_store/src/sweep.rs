@@ -25,6 +25,7 @@ impl Store {
         for _ in 0..PAGES_MAX {
             let more = match self {
                 Self::Sqlite(db) => db.forget_records().await?,
+                Self::Postgres(db) => db.forget_records().await?,
             };
             if !more {
                 break;
@@ -38,6 +39,7 @@ impl Store {
         for _ in 0..PAGES_MAX {
             let page = match self {
                 Self::Sqlite(db) => db.list_expired_results(FILES_A_PAGE).await?,
+                Self::Postgres(db) => db.list_expired_results(FILES_A_PAGE).await?,
             };
             if page.is_empty() {
                 break;
@@ -49,6 +51,7 @@ impl Store {
             let tasks = page.into_iter().map(|(task, _)| task).collect();
             match self {
                 Self::Sqlite(db) => db.mark_results_removed(tasks).await?,
+                Self::Postgres(db) => db.mark_results_removed(tasks).await?,
             }
         }
         Ok(removed)
@@ -64,6 +67,7 @@ impl Store {
             let names = page.into_iter().collect::<Result<Vec<_>, _>>()?;
             let orphans = match self {
                 Self::Sqlite(db) => db.list_unnamed(names).await?,
+                Self::Postgres(db) => db.list_unnamed(names).await?,
             };
             for name in &orphans {
                 results.delete(name).await?;

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use upscale_core::{AccountId, ResultFile};
 
-use super::setting::{Setting, result_file, sqlite};
+use super::setting::{Setting, every_engine, result_file};
 use crate::{CreateOutcome, Settlement};
 
 /// An account with one task of each end: succeeded, failed, processing; and credits for more.
@@ -61,61 +61,68 @@ const TAMPERINGS: [(&str, &str); 20] = [
 #[tokio::test]
 async fn every_broken_invariant_is_named_with_its_account() {
     for (tampering, invariant) in TAMPERINGS {
-        let at = sqlite().await;
-        let account = eventful(&at).await;
-        at.check_books().await;
-        at.tamper(tampering);
-        let report = at.store.audit(None).await.unwrap();
-        let named = report
-            .breaches
-            .iter()
-            .find(|breach| breach.invariant == invariant);
-        let breach =
-            named.unwrap_or_else(|| panic!("{invariant} unnoticed after {tampering}: {report:?}"));
-        assert!(!breach.detail.is_empty());
-        if invariant != "I1" {
-            assert_eq!(breach.account_id.as_ref(), Some(&account), "{breach:?}");
+        for at in every_engine().await {
+            notices(&at, tampering, invariant).await;
         }
+    }
+}
+
+async fn notices(at: &Setting, tampering: &str, invariant: &str) {
+    let account = eventful(at).await;
+    at.check_books().await;
+    at.home.tamper(tampering);
+    let report = at.store.audit(None).await.unwrap();
+    let named = report
+        .breaches
+        .iter()
+        .find(|breach| breach.invariant == invariant);
+    let breach =
+        named.unwrap_or_else(|| panic!("{invariant} unnoticed after {tampering}: {report:?}"));
+    assert!(!breach.detail.is_empty());
+    if invariant != "I1" {
+        assert_eq!(breach.account_id.as_ref(), Some(&account), "{breach:?}");
     }
 }
 
 #[tokio::test]
 async fn an_audit_says_what_it_checked() {
-    let at = sqlite().await;
-    let report = at.store.audit(Some(&at.results)).await.unwrap();
-    let names = [
-        "I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I7",
-    ];
-    assert_eq!(report.checked, names);
+    for at in every_engine().await {
+        let report = at.store.audit(Some(&at.results)).await.unwrap();
+        let names = [
+            "I1", "I2", "I3", "I4", "I5", "I6", "I8", "I9", "I10", "I11", "I12", "I7",
+        ];
+        assert_eq!(report.checked, names);
+    }
 }
 
 #[tokio::test]
 async fn an_account_with_wrong_books_gets_no_task_until_a_clean_audit_and_others_go_on() {
-    let at = sqlite().await;
-    let (account, other) = (eventful(&at).await, at.account_for(2).await);
-    at.tamper(&format!(
-        "UPDATE account SET charged = charged + 1 WHERE id = '{account}'"
-    ));
-    assert!(!at.store.audit(None).await.unwrap().breaches.is_empty());
-    let refused = at.order(&account, "a new key").await;
-    assert_eq!(
-        refused,
-        CreateOutcome::Overloaded {
-            retry_after_seconds: 60
-        }
-    );
-    let replayed = at.order(&account, "stays").await;
-    assert!(
-        matches!(replayed, CreateOutcome::Replayed(_)),
-        "{replayed:?}"
-    );
-    at.accepted(&other, "a new key").await;
+    for at in every_engine().await {
+        let (account, other) = (eventful(&at).await, at.account_for(2).await);
+        at.home.tamper(&format!(
+            "UPDATE account SET charged = charged + 1 WHERE id = '{account}'"
+        ));
+        assert!(!at.store.audit(None).await.unwrap().breaches.is_empty());
+        let refused = at.order(&account, "a new key").await;
+        assert_eq!(
+            refused,
+            CreateOutcome::Overloaded {
+                retry_after_seconds: 60
+            }
+        );
+        let replayed = at.order(&account, "stays").await;
+        assert!(
+            matches!(replayed, CreateOutcome::Replayed(_)),
+            "{replayed:?}"
+        );
+        at.accepted(&other, "a new key").await;
 
-    at.tamper(&format!(
-        "UPDATE account SET charged = charged - 1 WHERE id = '{account}'"
-    ));
-    at.check_books().await;
-    at.accepted(&account, "a new key").await;
+        at.home.tamper(&format!(
+            "UPDATE account SET charged = charged - 1 WHERE id = '{account}'"
+        ));
+        at.check_books().await;
+        at.accepted(&account, "a new key").await;
+    }
 }
 
 /// A task that succeeded with these bytes' length recorded.
@@ -137,22 +144,23 @@ async fn succeed_with(at: &Setting, size_bytes: u64) -> ResultFile {
 
 #[tokio::test]
 async fn a_result_that_is_not_there_or_not_whole_breaks_i7() {
-    let at = sqlite().await;
-    let (whole, short) = (succeed_with(&at, 5).await, succeed_with(&at, 5).await);
-    at.results
-        .put(&whole.name, Bytes::from_static(b"12345"))
-        .await
-        .unwrap();
-    at.results
-        .put(&short.name, Bytes::from_static(b"1234"))
-        .await
-        .unwrap();
-    let report = at.store.audit(Some(&at.results)).await.unwrap();
-    assert_eq!(report.breaches.len(), 1, "{report:?}");
-    assert!(report.breaches[0].detail.contains("4 bytes instead of 5"));
-    at.results.delete(&short.name).await.unwrap();
-    let report = at.store.audit(Some(&at.results)).await.unwrap();
-    assert_eq!(report.breaches.len(), 1, "{report:?}");
-    assert_eq!(report.breaches[0].invariant, "I7");
-    assert!(report.breaches[0].detail.contains("not there"));
+    for at in every_engine().await {
+        let (whole, short) = (succeed_with(&at, 5).await, succeed_with(&at, 5).await);
+        at.results
+            .put(&whole.name, Bytes::from_static(b"12345"))
+            .await
+            .unwrap();
+        at.results
+            .put(&short.name, Bytes::from_static(b"1234"))
+            .await
+            .unwrap();
+        let report = at.store.audit(Some(&at.results)).await.unwrap();
+        assert_eq!(report.breaches.len(), 1, "{report:?}");
+        assert!(report.breaches[0].detail.contains("4 bytes instead of 5"));
+        at.results.delete(&short.name).await.unwrap();
+        let report = at.store.audit(Some(&at.results)).await.unwrap();
+        assert_eq!(report.breaches.len(), 1, "{report:?}");
+        assert_eq!(report.breaches[0].invariant, "I7");
+        assert!(report.breaches[0].detail.contains("not there"));
+    }
 }

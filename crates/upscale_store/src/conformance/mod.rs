@@ -1,13 +1,20 @@
 //! What every engine must do: each test is one rule, run on a fresh store of every engine, and the books
-//! are audited after it. An engine joins by one more line in `setting::every_engine`.
+//! are audited after it. Beside the rules: a fault at
+//! every statement and commit, several processes at once, and a model that lives through the same random days. An engine joins in `home.rs`.
 
 mod admission;
 mod books;
 mod create;
 mod ending;
+pub(crate) mod home;
 mod keys;
 mod limits;
+mod model;
+mod nth_fault;
+mod properties;
 mod purchases;
 mod queue;
 mod retention;
 pub(crate) mod setting;
+mod several_processes;
+mod steps;

@@ -291,7 +291,8 @@ async fn a_source_that_todays_rules_refuse_fails_and_refunds_and_holds_nobody_up
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(2).await;
         let refused = at.accepted(&account, "refused").await;
-        at.tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
+        at.home
+            .tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
         let behind = at.accepted(&account, "behind it").await;
         assert_eq!(at.claimed().await.task_id, behind.id);
         let state = at.task(&account, &refused.id).await.state;

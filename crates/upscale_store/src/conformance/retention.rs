@@ -24,7 +24,7 @@ async fn read(at: &Setting, name: &str, range: Option<Range<u64>>) -> Option<(u6
 
 /// Dates a file of the result directory: the setting's clock is not the system's.
 fn date(at: &Setting, file: &str, when: Timestamp) {
-    let path = at.directory.path().join("results").join(file);
+    let path = at.home.directory.path().join("results").join(file);
     let since = Duration::from_micros(u64::try_from(when.micros()).unwrap());
     File::options()
         .write(true)
@@ -186,7 +186,7 @@ async fn a_file_that_no_task_names_goes_after_an_hour_and_no_other_file_does() {
         // What a write leaves that a crash cut off, and what somebody else put there.
         let half = format!("{}.png#1", random_token().unwrap());
         for other in [&half, "notes.png", "notes.txt"] {
-            std::fs::write(at.directory.path().join("results").join(other), b"x").unwrap();
+            std::fs::write(at.home.directory.path().join("results").join(other), b"x").unwrap();
             date(at, other, at.store.now());
         }
         date(at, &format!("{orphan}.png"), at.store.now());
@@ -200,7 +200,7 @@ async fn a_file_that_no_task_names_goes_after_an_hour_and_no_other_file_does() {
         assert_eq!(read(at, &orphan, None).await, None);
         assert!(read(at, &fresh, None).await.is_some());
         assert!(read(at, &kept.name, None).await.is_some());
-        let left = std::fs::read_dir(at.directory.path().join("results"))
+        let left = std::fs::read_dir(at.home.directory.path().join("results"))
             .unwrap()
             .count();
         assert_eq!(left, 4);

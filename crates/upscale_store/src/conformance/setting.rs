@@ -1,25 +1,23 @@
 //! A fresh store with a clock that stands still, and the few gestures that most rules need.
 
-use tempfile::TempDir;
+use futures_util::future::join_all;
 use upscale_core::{
     AccountId, Clock, Credits, FailureMessage, IdempotencyKey, NewTask, RequestId, ResultFile,
     Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
 };
 
-use crate::{
-    Account, Claim, CreateOutcome, FenceOutcome, Results, Settlement, Store, StoreOptions,
-};
+use super::home::{Commits, Home};
+use crate::{Account, Claim, CreateOutcome, FenceOutcome, Results, Settlement, Store};
 
 /// Noon of a day in 2026: far from midnight, on the edge of a minute.
 pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_767_268_800_000_000);
 
-/// One engine's store, alone in its directory.
+/// One engine's store, alone in its home.
 pub(crate) struct Setting {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) results: Results,
-    pub(crate) directory: TempDir,
-    engine: &'static str,
+    pub(crate) home: Home,
 }
 
 /// Runs a rule on every engine and audits the books after it.
@@ -30,27 +28,25 @@ pub(crate) async fn on_every_engine(rule: impl AsyncFn(&Setting)) {
     }
 }
 
-/// One line an engine.
-async fn every_engine() -> Vec<Setting> {
-    vec![sqlite().await]
+pub(crate) async fn every_engine() -> Vec<Setting> {
+    join_all(Home::every().into_iter().map(Setting::new)).await
 }
 
 pub(crate) async fn sqlite() -> Setting {
-    let (directory, clock) = (TempDir::new().unwrap(), Clock::manual(NOON));
-    let options = StoreOptions::default();
-    let store = Store::open_sqlite(directory.path(), clock.clone(), options)
-        .await
-        .unwrap();
-    Setting {
-        store,
-        clock,
-        results: Results::local(&directory.path().join("results")).unwrap(),
-        directory,
-        engine: "sqlite",
-    }
+    Setting::new(Home::sqlite()).await
 }
 
 impl Setting {
+    pub(crate) async fn new(home: Home) -> Self {
+        let clock = Clock::manual(NOON);
+        Self {
+            store: home.open(&clock, Commits::Durable).await,
+            clock,
+            results: Results::local(&home.directory.path().join("results")).unwrap(),
+            home,
+        }
+    }
+
     /// An account that has paid for this many tasks.
     pub(crate) async fn account_for(&self, tasks: i64) -> AccountId {
         let account = self.store.create_account("A customer").await.unwrap().id;
@@ -130,18 +126,8 @@ impl Setting {
             report.breaches,
             [],
             "the books of {} are wrong",
-            self.engine
+            self.home.engine()
         );
-    }
-
-    /// Changes rows behind the store's back.
-    pub(crate) fn tamper(&self, sql: &str) {
-        let file = self.directory.path().join("upscale.db");
-        let connection = rusqlite::Connection::open(file).unwrap();
-        connection
-            .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
-            .unwrap();
-        connection.execute_batch(sql).unwrap();
     }
 }
 
@@ -175,7 +161,7 @@ pub(crate) fn failure() -> Settlement {
 impl Drop for Setting {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the engine was {}", self.engine);
+            eprintln!("the engine was {}", self.home.engine());
         }
     }
 }

@@ -1,52 +1,22 @@
-//! A worker takes due jobs. An expired lease is an ordinary due job whose last attempt vanished: counted as
-//! a crash, and the second one ends the task here instead of handing it out again.
+//! A worker takes due jobs, in order; what has crashed too often is failed here instead of handed out.
 
 use rusqlite::{Row, params};
-use upscale_core::{
-    AccountId, AttemptFailure, FailureMessage, NextStep, RequestId, Scale, SourceUrl, TaskId,
-    Timestamp, after_failure,
-};
+use upscale_core::{RequestId, Scale, SourceUrl};
 
 use super::{
     Db, Tx,
     rows::{account_id, count, parsed, task_id, time},
     settle::fail_task,
 };
-use crate::{Claim, StoreError};
+use crate::{
+    StoreError,
+    due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
+};
 
-/// Rounds of looking for due jobs in one call, should poison fill the first ones.
-const ROUNDS_MAX: u32 = 4;
-/// Jobs one call hands out at most.
-const CLAIMS_MAX: u32 = 64;
 /// Due jobs in order; the rowid keeps the order of arrival where two are equal.
 const DUE: &str = "SELECT job.*, source_url, scale, face_enhance, request_id
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= ?1 AND job.deadline_at > ?1 ORDER BY job.prio_at, job.rowid LIMIT ?2";
-
-/// What a claim did.
-#[derive(Debug, Default)]
-pub(crate) struct Claimed {
-    /// Jobs handed out.
-    pub(crate) claims: Vec<Claim>,
-    /// Tasks that failed instead; their refunds are due.
-    pub(crate) failed: Vec<TaskId>,
-}
-
-struct Due {
-    task_id: TaskId,
-    account_id: AccountId,
-    attempt: i64,
-    transient_failures: u32,
-    crashes: u32,
-    was_claimed: bool,
-    /// None when today's rules refuse what was accepted before an upgrade.
-    source_url: Option<SourceUrl>,
-    scale: Scale,
-    face_enhance: bool,
-    request_id: RequestId,
-    created_at: Timestamp,
-    deadline_at: Timestamp,
-}
 
 impl Db {
     pub(crate) async fn claim(&self, worker: &str, count: u32) -> Result<Claimed, StoreError> {
@@ -71,54 +41,34 @@ fn claim(tx: &Tx<'_>, worker: &str, count: u32) -> Result<Claimed, StoreError> {
     Ok(claimed)
 }
 
-fn take(tx: &Tx<'_>, worker: &str, job: Due, claimed: &mut Claimed) -> Result<(), StoreError> {
-    let crashes = job.crashes + u32::from(job.was_claimed);
-    // Only whether it ends matters: an expired lease has waited long enough for another attempt now.
-    let step = after_failure(AttemptFailure::Crash, job.transient_failures, crashes, 0.0);
-    let ends = job.was_claimed && step == NextStep::Fail;
-    let Some(source_url) = job.source_url.clone().filter(|_| !ends) else {
-        let message = if ends {
-            FailureMessage::new(&format!("Processing was interrupted {crashes} times."))
-        } else {
-            FailureMessage::new("The image_url is not accepted any more.")
-        };
-        tx.execute_one("DELETE FROM job WHERE task_id = ?1", [job.task_id.as_str()])?;
-        fail_task(tx, &job.task_id, &message)?;
-        claimed.failed.push(job.task_id);
-        return Ok(());
-    };
-    let attempt = job.attempt + 1;
-    tx.execute_one(
-        "UPDATE job SET attempt = ?2, worker = ?3, visible_at = ?4, crashes = ?5 WHERE task_id = ?1",
-        params![
-            job.task_id.as_str(),
-            attempt,
-            worker,
-            tx.now.plus_seconds(tx.options.lease_seconds).micros(),
-            crashes
-        ],
-    )?;
-    claimed.claims.push(Claim {
-        task_id: job.task_id,
-        account_id: job.account_id,
-        attempt,
-        transient_failures: job.transient_failures,
-        crashes,
-        source_url,
-        scale: job.scale,
-        face_enhance: job.face_enhance,
-        request_id: job.request_id,
-        created_at: job.created_at,
-        deadline_at: job.deadline_at,
-        claimed_at: tx.now,
-    });
+fn take(tx: &Tx<'_>, worker: &str, job: DueJob, claimed: &mut Claimed) -> Result<(), StoreError> {
+    match job.next_attempt(tx.now) {
+        NextAttempt::End(task, message) => {
+            tx.execute_one("DELETE FROM job WHERE task_id = ?1", [task.as_str()])?;
+            fail_task(tx, &task, &message)?;
+            claimed.failed.push(task);
+        }
+        NextAttempt::HandOut(claim) => {
+            tx.execute_one(
+                "UPDATE job SET attempt = ?2, worker = ?3, visible_at = ?4, crashes = ?5 WHERE task_id = ?1",
+                params![
+                    claim.task_id.as_str(),
+                    claim.attempt,
+                    worker,
+                    tx.now.plus_seconds(tx.options.lease_seconds).micros(),
+                    claim.crashes
+                ],
+            )?;
+            claimed.claims.push(claim);
+        }
+    }
     Ok(())
 }
 
-fn due(row: &Row<'_>) -> Result<Due, StoreError> {
+fn due(row: &Row<'_>) -> Result<DueJob, StoreError> {
     let source_url: String = row.get("source_url")?;
     let scale: i64 = row.get("scale")?;
-    Ok(Due {
+    Ok(DueJob {
         task_id: task_id(row, "task_id")?,
         account_id: account_id(row)?,
         attempt: row.get("attempt")?,

@@ -3,34 +3,16 @@
 
 use rusqlite::{Row, params};
 use upscale_core::{
-    AccountFacts, AccountId, Admission, Credits, IdempotencyKey, NewTask, RequestId, Task, TaskId,
-    TaskState, Timestamp, admit, fingerprint, limits, priority_at,
+    AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
+    fingerprint, limits, priority_at,
 };
 
-use super::{
-    Db, Tx,
-    ledger::{Transfer, transfer},
-    queue_facts::queue_facts,
-    rows,
+use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
+use crate::{
+    CreateOutcome, StoreError,
+    order::{Order, Standing, known_key},
+    transfer::Transfer,
 };
-use crate::{CreateOutcome, StoreError};
-
-/// What a stopped account is told to wait: the live audit runs every minute.
-const STOPPED_RETRY_SECONDS: i64 = 60;
-
-/// What one create asks for.
-struct Order {
-    account: AccountId,
-    key: IdempotencyKey,
-    task: NewTask,
-    request: RequestId,
-}
-
-/// The account row as the transaction found it.
-struct Standing {
-    facts: AccountFacts,
-    stopped: bool,
-}
 
 impl Db {
     pub(crate) async fn create_task(
@@ -57,40 +39,18 @@ impl Db {
 fn create_task(tx: &Tx<'_>, order: &Order) -> Result<CreateOutcome, StoreError> {
     let parameters = fingerprint(&order.task);
     if let Some((before, task)) = find_by_key(tx, order)? {
-        return Ok(if before == parameters {
-            CreateOutcome::Replayed(task)
-        } else {
-            CreateOutcome::Conflict
-        });
+        return Ok(known_key(&before, &parameters, task));
     }
     let standing = standing(tx, &order.account)?;
-    if standing.stopped {
-        return Ok(CreateOutcome::Overloaded {
-            retry_after_seconds: STOPPED_RETRY_SECONDS,
-        });
+    if let Some(stopped) = standing.stop() {
+        return Ok(stopped);
     }
     let prio_at = priority_at(tx.now, standing.facts.active_tasks);
-    Ok(match admit(standing.facts, queue_facts(tx)?, tx.now) {
-        Admission::Accept => CreateOutcome::Created(accept(tx, order, &parameters, prio_at)?),
-        Admission::ActiveLimit {
-            retry_after_seconds,
-        } => CreateOutcome::ActiveLimit {
-            retry_after_seconds,
-        },
-        Admission::DailyLimit {
-            retry_after_seconds,
-        } => CreateOutcome::DailyLimit {
-            retry_after_seconds,
-        },
-        Admission::InsufficientCredits => CreateOutcome::InsufficientCredits {
-            available: standing.facts.available,
-        },
-        Admission::Overloaded {
-            retry_after_seconds,
-        } => CreateOutcome::Overloaded {
-            retry_after_seconds,
-        },
-    })
+    if let Some(refused) = standing.refuse(queue_facts(tx)?, tx.now) {
+        return Ok(refused);
+    }
+    let task = accept(tx, order, &parameters, prio_at)?;
+    Ok(CreateOutcome::Created(task))
 }
 
 fn find_by_key(tx: &Tx<'_>, order: &Order) -> Result<Option<(String, Task)>, StoreError> {
@@ -130,13 +90,7 @@ fn accept(
     parameters: &str,
     prio_at: Timestamp,
 ) -> Result<Task, StoreError> {
-    let task = Task {
-        id: TaskId::random()?,
-        account_id: order.account.clone(),
-        created_at: tx.now,
-        deadline_at: tx.now.plus_seconds(tx.options.deadline_seconds),
-        state: TaskState::Processing,
-    };
+    let task = order.accepted(tx.now, tx.options)?;
     insert_task(tx, &task, order, parameters)?;
     transfer(
         tx,

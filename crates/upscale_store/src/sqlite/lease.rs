@@ -5,10 +5,7 @@ use rusqlite::{Params, params};
 use upscale_core::{AttemptFailure, TaskId};
 
 use super::{Db, Tx};
-use crate::{FenceOutcome, StoreError};
-
-/// Longest delay before another attempt; core's back-off ends at 20 s.
-pub(super) const RETRY_DELAY_SECONDS_MAX: i64 = 60;
+use crate::{FenceOutcome, StoreError, due_job::retry_counts};
 
 impl Db {
     pub(crate) async fn heartbeat(
@@ -55,15 +52,7 @@ impl Db {
         failure: AttemptFailure,
         delay_millis: u64,
     ) -> Result<FenceOutcome, StoreError> {
-        let (transient, crash) = match failure {
-            AttemptFailure::Transient => (1, 0),
-            AttemptFailure::Crash => (0, 1),
-            AttemptFailure::Permanent => {
-                let what = format!("{task}: a permanent failure is settled, not retried");
-                return Err(StoreError::Corrupt(what));
-            }
-        };
-        let delay_micros = delay_millis.min(RETRY_DELAY_SECONDS_MAX as u64 * 1_000) as i64 * 1_000;
+        let (transient, crash, delay_micros) = retry_counts(task, failure, delay_millis)?;
         let task = task.clone();
         self.write(move |tx| {
             let due_at = tx.now.micros() + delay_micros;

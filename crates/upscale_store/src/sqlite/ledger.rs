@@ -2,37 +2,13 @@
 //! Purchase, create and settle call this; nothing else moves money.
 
 use rusqlite::{Row, params};
-use upscale_core::{AccountId, Credits, TaskId};
+use upscale_core::{AccountId, Credits};
 
 use super::{
     Db, Tx,
     rows::{self, time},
 };
-use crate::{LedgerLine, StoreError};
-
-/// What a transfer is for.
-pub(super) enum Transfer<'a> {
-    /// Money came in, under the payment's reference: cash → available.
-    Purchase(&'a str),
-    /// A task was accepted: available → held.
-    Reserve(&'a TaskId),
-    /// It succeeded: held → revenue.
-    Charge(&'a TaskId),
-    /// It failed: held → available.
-    Refund(&'a TaskId),
-}
-
-impl Transfer<'_> {
-    /// Kind, the purse the amount leaves, the purse it enters.
-    fn legs(&self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Purchase(_) => ("purchase", "cash", "available"),
-            Self::Reserve(_) => ("reserve", "available", "held"),
-            Self::Charge(_) => ("charge", "held", "revenue"),
-            Self::Refund(_) => ("refund", "held", "available"),
-        }
-    }
-}
+use crate::{LedgerLine, StoreError, transfer::Transfer};
 
 /// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
 /// and a second use of a reference; the account's checks refuse a balance below zero.
@@ -43,12 +19,7 @@ pub(super) fn transfer(
     amount: Credits,
 ) -> Result<(), StoreError> {
     let (kind, debit, credit) = transfer.legs();
-    let (task, reference) = match transfer {
-        Transfer::Purchase(reference) => (None, Some(*reference)),
-        Transfer::Reserve(task) | Transfer::Charge(task) | Transfer::Refund(task) => {
-            (Some(task.as_str()), None)
-        }
-    };
+    let (task, reference) = transfer.about();
     tx.execute_one(
         "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -63,12 +34,10 @@ pub(super) fn transfer(
             reference
         ],
     )?;
-    let change = |purse: &str| {
-        (i64::from(credit == purse) - i64::from(debit == purse)) * amount.thousandths()
-    };
+    let [available, held, charged] = transfer.changes(amount);
     tx.execute_one(
         "UPDATE account SET available = available + ?2, held = held + ?3, charged = charged + ?4 WHERE id = ?1",
-        params![account.as_str(), change("available"), change("held"), change("revenue")],
+        params![account.as_str(), available, held, charged],
     )
 }
 

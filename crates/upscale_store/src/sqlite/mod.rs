@@ -6,8 +6,6 @@ mod audit;
 mod claim;
 mod create_task;
 mod error;
-#[cfg(test)]
-pub(crate) mod faults;
 mod find_task;
 mod keys;
 mod lease;
@@ -47,7 +45,7 @@ pub struct Db {
     clock: Clock,
     options: StoreOptions,
     #[cfg(test)]
-    pub(crate) faults: faults::Faults,
+    pub(crate) faults: crate::faults::Faults,
 }
 
 impl Db {

@@ -58,7 +58,7 @@ impl Db {
         let path = directory.join(FILE_NAME);
         let connection = migrated(directory, &path, durability)?;
         #[cfg(test)]
-        let faults = super::faults::Faults::default();
+        let faults = crate::faults::Faults::default();
         let writer = Writer::start(Writing {
             connection,
             clock: clock.clone(),

@@ -1,13 +1,14 @@
 //! A purchase: credits become available once per payment reference, and the first one opens access.
 
 use rusqlite::params;
-use upscale_core::{AccountId, Credits, limits::REFERENCE_BYTES_MAX};
+use upscale_core::{AccountId, Credits};
 
-use super::{
-    Db, Tx,
-    ledger::{Transfer, transfer},
+use super::{Db, Tx, ledger::transfer};
+use crate::{
+    PurchaseOutcome, StoreError,
+    purchase::{check_purchase, credited_before},
+    transfer::Transfer,
 };
-use crate::{PurchaseOutcome, StoreError};
 
 impl Db {
     pub(crate) async fn credit_account(
@@ -42,12 +43,8 @@ fn credit_account(
         [reference],
         |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)),
     )?;
-    match before {
-        Some((owner, amount)) if owner == account.as_str() && amount == credits.thousandths() => {
-            return Ok(PurchaseOutcome::AlreadyCredited);
-        }
-        Some(_) => return Ok(PurchaseOutcome::ReferenceTaken),
-        None => {}
+    if let Some(before) = before {
+        return Ok(credited_before(before, account, credits));
     }
     transfer(tx, account, &Transfer::Purchase(reference), credits)?;
     tx.execute_one(
@@ -55,19 +52,4 @@ fn credit_account(
         params![account.as_str(), tx.now.micros()],
     )?;
     Ok(PurchaseOutcome::Credited)
-}
-
-fn check_purchase(credits: Credits, reference: &str) -> Result<(), StoreError> {
-    if credits <= Credits::ZERO {
-        return Err(StoreError::Corrupt(format!(
-            "a purchase of {credits} credits: it must be above 0"
-        )));
-    }
-    if reference.is_empty() || reference.len() > REFERENCE_BYTES_MAX {
-        return Err(StoreError::Corrupt(format!(
-            "a payment reference of {} bytes: 1 to {REFERENCE_BYTES_MAX} are allowed",
-            reference.len()
-        )));
-    }
-    Ok(())
 }

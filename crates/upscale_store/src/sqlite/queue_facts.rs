@@ -1,12 +1,13 @@
 //! What is known of the queue as a whole: for admission, metrics and operators. Also the measured pace.
 
 use rusqlite::params;
-use upscale_core::{QueueFacts, SECONDS_PER_JOB_DEFAULT, Timestamp, next_pace};
+use upscale_core::{QueueFacts, Timestamp, next_pace};
 
 use super::{Db, Tx};
-use crate::{QueueGlance, StoreError};
-
-const MICROS_PER_SECOND: f64 = 1_000_000.0;
+use crate::{
+    QueueGlance, StoreError,
+    pace::{self, whole},
+};
 
 impl Db {
     pub(crate) async fn queue_glance(&self) -> Result<QueueGlance, StoreError> {
@@ -58,21 +59,16 @@ fn seconds_per_job(tx: &Tx<'_>) -> Result<f64, StoreError> {
     let measured = tx.find("SELECT job_micros FROM pace", [], |row| {
         Ok(row.get::<_, i64>(0)?)
     })?;
-    Ok(measured.map_or(SECONDS_PER_JOB_DEFAULT, |micros| {
-        micros as f64 / MICROS_PER_SECOND
-    }))
+    Ok(pace::seconds_per_job(measured))
 }
 
-/// Takes one ended job into the moving average, which starts at the default.
+/// Takes one ended job into the moving average.
 pub(super) fn record_pace(tx: &Tx<'_>, seconds: f64) -> Result<(), StoreError> {
     let after = next_pace(seconds_per_job(tx)?, seconds, tx.options.deadline_seconds);
+    let micros = pace::micros_per_job(after);
     tx.execute_one(
         "INSERT INTO pace (id, job_micros) VALUES (1, ?1)
          ON CONFLICT (id) DO UPDATE SET job_micros = excluded.job_micros",
-        [(after * MICROS_PER_SECOND) as i64],
+        [micros],
     )
-}
-
-fn whole(number: i64) -> u32 {
-    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }

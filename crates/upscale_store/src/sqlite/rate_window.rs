@@ -3,7 +3,7 @@
 
 use rusqlite::params;
 use upscale_core::{
-    AccountId, Timestamp,
+    AccountId,
     limits::{CREATE_REQUESTS_PER_MINUTE, CREATE_WINDOW_SECONDS},
 };
 
@@ -30,13 +30,5 @@ fn count(tx: &Tx<'_>, account: &AccountId) -> Result<RateWindow, StoreError> {
         params![account.as_str(), window, CREATE_REQUESTS_PER_MINUTE],
         |row| Ok(row.get::<_, u32>(0)?),
     )?;
-    Ok(RateWindow {
-        allowed: counted.is_some(),
-        limit: CREATE_REQUESTS_PER_MINUTE,
-        remaining: counted.map_or(0, |requests| {
-            CREATE_REQUESTS_PER_MINUTE.saturating_sub(requests)
-        }),
-        reset_at: Timestamp::from_micros(0).plus_seconds((window + 1) * CREATE_WINDOW_SECONDS),
-        now: tx.now,
-    })
+    Ok(RateWindow::counted(counted, window, tx.now))
 }

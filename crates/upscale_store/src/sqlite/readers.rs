@@ -84,7 +84,7 @@ impl Reading {
     fn run(self, waiting: &Mutex<Receiver<Query>>) {
         // Faults are for writes: a reading thread's own never strike.
         #[cfg(test)]
-        let faults = super::faults::Faults::default();
+        let faults = crate::faults::Faults::default();
         while let Some(query) = next(waiting) {
             query(&Tx::new(
                 &self.connection,

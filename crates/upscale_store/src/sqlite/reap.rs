@@ -1,10 +1,13 @@
 //! Ends what passed its deadline, and mends what a clock that stepped back would leave asleep.
 
 use rusqlite::params;
-use upscale_core::{FailureMessage, TaskId};
+use upscale_core::TaskId;
 
-use super::{Db, Tx, lease::RETRY_DELAY_SECONDS_MAX, rows::task_id, settle::fail_task};
-use crate::StoreError;
+use super::{Db, Tx, rows::task_id, settle::fail_task};
+use crate::{
+    StoreError,
+    due_job::{RETRY_DELAY_SECONDS_MAX, overdue_message},
+};
 
 /// Tasks one call ends at most.
 const REAPED_A_PAGE: u32 = 100;
@@ -21,10 +24,7 @@ impl Db {
                 params![tx.now.micros(), REAPED_A_PAGE],
                 |row| task_id(row, "task_id"),
             )?;
-            let message = FailureMessage::new(&format!(
-                "The image could not be processed within {} seconds.",
-                tx.options.deadline_seconds
-            ));
+            let message = overdue_message(tx.options.deadline_seconds);
             for task in &overdue {
                 fail_task(tx, task, &message)?;
             }

@@ -1,12 +1,12 @@
-//! Rows into the words of core: a text that cannot be what its column says is a corrupt store, said with
-//! table and column.
+//! Columns of a row, each into the word of core that it holds.
 
 use rusqlite::Row;
-use upscale_core::{
-    AccountId, FailureMessage, RefundStatus, ResultFile, Task, TaskId, TaskState, Timestamp,
-};
+use upscale_core::{AccountId, ResultFile, Task, TaskId, Timestamp};
 
-use crate::StoreError;
+use crate::{
+    StoreError,
+    task_row::{TaskRow, parse_column, whole_column},
+};
 
 /// Reads a text column through a parser of core.
 pub(super) fn parsed<T>(
@@ -15,7 +15,7 @@ pub(super) fn parsed<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, StoreError> {
     let text: String = row.get(column)?;
-    parse(&text).ok_or_else(|| StoreError::Corrupt(format!("column {column} holds {text:?}")))
+    parse_column(column, &text, parse)
 }
 
 pub(super) fn account_id(row: &Row<'_>) -> Result<AccountId, StoreError> {
@@ -37,50 +37,32 @@ pub(super) fn time_if_any(row: &Row<'_>, column: &str) -> Result<Option<Timestam
 
 /// A count or size, which no row may hold below zero.
 pub(super) fn count(row: &Row<'_>, column: &str) -> Result<u32, StoreError> {
-    let number: i64 = row.get(column)?;
-    u32::try_from(number)
-        .map_err(|_| StoreError::Corrupt(format!("column {column} holds {number}")))
+    whole_column(column, row.get(column)?)
 }
 
 /// A task from a row with every column of the table.
 pub(super) fn task(row: &Row<'_>) -> Result<Task, StoreError> {
-    Ok(Task {
+    let has_result = row.get::<_, Option<String>>("result_name")?.is_some();
+    TaskRow {
         id: task_id(row, "id")?,
         account_id: account_id(row)?,
         created_at: time(row, "created_at")?,
         deadline_at: time(row, "deadline_at")?,
-        state: state(row)?,
-    })
-}
-
-fn state(row: &Row<'_>) -> Result<TaskState, StoreError> {
-    let state: String = row.get("state")?;
-    match state.as_str() {
-        "processing" => Ok(TaskState::Processing),
-        "succeeded" => Ok(TaskState::Succeeded(result_file(row)?)),
-        "failed" => Ok(TaskState::Failed {
-            message: FailureMessage::from_stored(row.get("failure_message")?),
-            refund: parsed(row, "refund", refund_status)?,
-        }),
-        other => Err(StoreError::Corrupt(format!("column state holds {other:?}"))),
+        state: row.get("state")?,
+        failure_message: row.get("failure_message")?,
+        refund: row.get("refund")?,
+        result: has_result.then(|| result_file(row)).transpose()?,
     }
+    .into_task()
 }
 
 /// The result of a succeeded task.
 pub(super) fn result_file(row: &Row<'_>) -> Result<ResultFile, StoreError> {
-    let size: i64 = row.get("result_size")?;
     Ok(ResultFile {
         name: row.get("result_name")?,
         sha256: row.get("result_sha256")?,
-        size_bytes: u64::try_from(size)
-            .map_err(|_| StoreError::Corrupt(format!("column result_size holds {size}")))?,
+        size_bytes: whole_column("result_size", row.get("result_size")?)?,
         width: count(row, "result_width")?,
         height: count(row, "result_height")?,
     })
-}
-
-fn refund_status(text: &str) -> Option<RefundStatus> {
-    [RefundStatus::Pending, RefundStatus::Refunded]
-        .into_iter()
-        .find(|status| status.as_str() == text)
 }

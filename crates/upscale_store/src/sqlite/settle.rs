@@ -2,16 +2,16 @@
 //! durable steps: failed with the refund pending, then the refund; whoever comes next finishes the second.
 
 use rusqlite::params;
-use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId, is_token};
+use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId};
 
 use super::{
     Db, Tx,
     lease::fenced,
-    ledger::{Transfer, transfer},
+    ledger::transfer,
     queue_facts::record_pace,
     rows::{account_id, task_id},
 };
-use crate::{FenceOutcome, Settlement, StoreError};
+use crate::{FenceOutcome, Settlement, StoreError, task_row::check_result, transfer::Transfer};
 
 /// Pending refunds finished in one transaction.
 const REFUNDS_A_PAGE: u32 = 100;
@@ -74,15 +74,7 @@ pub(super) fn end_job(
 
 /// Charges and records the result. The job must be gone, behind its fence.
 fn succeed_task(tx: &Tx<'_>, task: &TaskId, file: &ResultFile) -> Result<(), StoreError> {
-    if !is_token(&file.name) {
-        return Err(StoreError::Corrupt(format!(
-            "{task}: {:?} cannot name a result",
-            file.name
-        )));
-    }
-    let size = i64::try_from(file.size_bytes).map_err(|_| {
-        StoreError::Corrupt(format!("{task}: a result of {} bytes", file.size_bytes))
-    })?;
+    let size = check_result(task, file)?;
     // A clock that stepped back must not make a task end before it began.
     let (account, price) = ended(
         tx,

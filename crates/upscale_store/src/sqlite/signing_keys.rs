@@ -2,10 +2,13 @@
 //! over the signing; the old one checks what it signed until the last of its URLs is past its hour.
 
 use rusqlite::{Connection, Row, params};
-use upscale_core::{hex, limits::SIGNING_KEY_OVERLAP_SECONDS, random_bytes};
+use upscale_core::limits::SIGNING_KEY_OVERLAP_SECONDS;
 
 use super::{Db, Tx};
-use crate::{OldLinks, SigningKey, StoreError};
+use crate::{
+    OldLinks, SigningKey, StoreError,
+    signing_key::{new_signing_key, parse_signing_key},
+};
 
 impl Db {
     pub(crate) async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
@@ -41,7 +44,7 @@ fn rotate(tx: &Tx<'_>, old_links: OldLinks) -> Result<String, StoreError> {
             [tx.now.plus_seconds(-SIGNING_KEY_OVERLAP_SECONDS).micros()],
         )?,
     };
-    let (id, secret) = (hex(&random_bytes::<4>()?), hex(&random_bytes::<32>()?));
+    let (id, secret) = new_signing_key()?;
     tx.execute_one(
         "INSERT INTO signing_key (id, secret, created_at) VALUES (?1, ?2, ?3)",
         params![id, secret, tx.now.micros().max(newest + 1)],
@@ -51,8 +54,7 @@ fn rotate(tx: &Tx<'_>, old_links: OldLinks) -> Result<String, StoreError> {
 
 /// Runs under the migration lock, so two processes cannot make two.
 pub(super) fn ensure_one(connection: &Connection) -> Result<(), StoreError> {
-    let id = hex(&random_bytes::<4>()?);
-    let secret = hex(&random_bytes::<32>()?);
+    let (id, secret) = new_signing_key()?;
     connection.execute(
         "INSERT INTO signing_key (id, secret, created_at)
          SELECT ?1, ?2, 0 WHERE NOT EXISTS (SELECT 1 FROM signing_key)",
@@ -62,24 +64,6 @@ pub(super) fn ensure_one(connection: &Connection) -> Result<(), StoreError> {
 }
 
 fn signing_key(row: &Row<'_>) -> Result<SigningKey, StoreError> {
-    let id = row.get(0)?;
-    let text: String = row.get(1)?;
-    let secret = parse_secret(&text);
-    let secret = secret
-        .ok_or_else(|| StoreError::Corrupt(format!("signing key {id}: no 32 bytes of hex")))?;
-    Ok(SigningKey { id, secret })
-}
-
-fn parse_secret(text: &str) -> Option<[u8; 32]> {
-    let digit = |character: char| {
-        character
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let digits: Vec<u8> = text.chars().map(digit).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect();
-    bytes.try_into().ok()
+    let secret: String = row.get(1)?;
+    parse_signing_key(row.get(0)?, &secret)
 }

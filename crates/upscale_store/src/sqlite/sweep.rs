@@ -2,18 +2,16 @@
 //! are old enough to forget. Files are removed by the caller, before their rows say so.
 
 use rusqlite::params;
-use upscale_core::{ResultFile, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS};
+use upscale_core::{ResultFile, TaskId};
 
 use super::{
     Db, Tx,
     rows::{result_file, task_id},
 };
-use crate::{StoreError, StoreOptions};
-
-const SECONDS_PER_HOUR: i64 = 3_600;
-const SECONDS_PER_DAY: i64 = 86_400;
-/// Account days forgotten in one transaction: each holds at most a day's tasks of one account.
-const DAYS_A_PAGE: u32 = 4;
+use crate::{
+    StoreError,
+    retention::{DAYS_A_PAGE, records_kept_from_day, results_kept_after, yesterday},
+};
 
 impl Db {
     /// Succeeded tasks whose files are past retention, oldest first.
@@ -91,14 +89,14 @@ impl Db {
     pub(crate) async fn forget_records(&self) -> Result<bool, StoreError> {
         self.write(|tx| {
             forget_windows_and_workers(tx)?;
-            let before = tx.now.plus_seconds(-tx.options.record_retention_days * SECONDS_PER_DAY);
+            let from_day = records_kept_from_day(tx.now, tx.options);
             let days = tx.list(
                 "SELECT account_id, day FROM account_day WHERE day < ?1 AND NOT EXISTS
                      (SELECT 1 FROM task WHERE task.account_id = account_day.account_id
                           AND task.day = account_day.day AND (state = 'processing' OR refund = 'pending'
                               OR (state = 'succeeded' AND result_removed_at IS NULL)))
                  ORDER BY day LIMIT ?2",
-                params![before.utc_day(), DAYS_A_PAGE],
+                params![from_day, DAYS_A_PAGE],
                 |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)),
             )?;
             for (account, day) in &days {
@@ -114,18 +112,9 @@ impl Db {
     }
 }
 
-/// Files of tasks that finished until then go: no file outlives its record.
-fn results_kept_after(now: Timestamp, options: StoreOptions) -> Timestamp {
-    let hours = options
-        .result_retention_hours
-        .min(options.record_retention_days * 24);
-    now.plus_seconds(-hours * SECONDS_PER_HOUR)
-}
-
 /// Create windows and workers of yesterday count for nothing any more.
 fn forget_windows_and_workers(tx: &Tx<'_>) -> Result<(), StoreError> {
-    let yesterday = tx.now.plus_seconds(-SECONDS_PER_DAY);
-    let window = yesterday.unix_seconds().div_euclid(CREATE_WINDOW_SECONDS);
+    let (yesterday, window) = yesterday(tx.now);
     tx.execute("DELETE FROM rate_window WHERE window < ?1", [window])?;
     tx.execute(
         "DELETE FROM worker WHERE seen_at < ?1",

@@ -13,7 +13,7 @@ pub(super) struct Tx<'a> {
     pub(super) now: Timestamp,
     pub(super) options: StoreOptions,
     #[cfg(test)]
-    faults: &'a super::faults::Faults,
+    faults: &'a crate::faults::Faults,
 }
 
 impl<'a> Tx<'a> {
@@ -21,7 +21,7 @@ impl<'a> Tx<'a> {
         connection: &'a Connection,
         now: Timestamp,
         options: StoreOptions,
-        #[cfg(test)] faults: &'a super::faults::Faults,
+        #[cfg(test)] faults: &'a crate::faults::Faults,
     ) -> Self {
         Self {
             connection,

@@ -39,7 +39,7 @@ pub(super) struct Writing {
     pub(super) clock: Clock,
     pub(super) options: StoreOptions,
     #[cfg(test)]
-    pub(super) faults: super::faults::Faults,
+    pub(super) faults: crate::faults::Faults,
 }
 
 impl Writer {

@@ -8,15 +8,23 @@ use upscale_core::{TaskState, limits};
 use crate::{
     CreateOutcome, Store, StoreError, StoreOptions,
     conformance::setting::{Setting, failure, sqlite},
+    sqlite::Db,
 };
 
+fn file(store: &Store) -> &Db {
+    match store {
+        Store::Sqlite(db) => db,
+        Store::Postgres(_) => panic!("this test is about the file"),
+    }
+}
+
 fn outsider(at: &Setting) -> Connection {
-    Connection::open(at.directory.path().join("upscale.db")).unwrap()
+    Connection::open(at.home.directory.path().join("upscale.db")).unwrap()
 }
 
 /// Caps how many pages the writing connection may use, as a full disk does; 0 lifts the cap.
 async fn cap_pages(at: &Setting, pages: i64) {
-    let Store::Sqlite(db) = &at.store;
+    let db = file(&at.store);
     let pages = if pages == 0 {
         i64::from(u32::MAX - 1)
     } else {
@@ -33,6 +41,7 @@ async fn nobody_but_the_owner_reads_the_file() {
     at.account_for(1).await;
     for file in ["upscale.db", "upscale.db-wal"] {
         let mode = at
+            .home
             .directory
             .path()
             .join(file)
@@ -145,7 +154,7 @@ async fn a_store_dropped_in_the_middle_of_everything_opens_again_as_it_was() {
     let claim = at.claimed().await;
     for _ in 0..3 {
         let options = StoreOptions::default();
-        at.store = Store::open_sqlite(at.directory.path(), at.clock.clone(), options)
+        at.store = Store::open_sqlite(at.home.directory.path(), at.clock.clone(), options)
             .await
             .unwrap();
         assert!(matches!(
@@ -199,7 +208,7 @@ async fn a_refund_that_somebody_else_finished_is_not_given_again() {
         .await
         .unwrap();
     assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
-    let Store::Sqlite(db) = &at.store;
+    let db = file(&at.store);
     assert_eq!(db.refund(vec![task]).await.unwrap(), 0);
     assert_eq!(at.account(&account).await.available, limits::PRICE);
     at.check_books().await;
@@ -208,7 +217,7 @@ async fn a_refund_that_somebody_else_finished_is_not_given_again() {
 #[tokio::test]
 async fn the_writing_connection_syncs_every_commit_and_the_reading_ones_cannot_write() {
     let at = sqlite().await;
-    let Store::Sqlite(db) = &at.store;
+    let db = file(&at.store);
     for (pragma, expected) in [("synchronous", 2), ("foreign_keys", 1), ("query_only", 0)] {
         let sql = format!("PRAGMA {pragma}");
         let set = db.write(move |tx| tx.number(&sql, [])).await.unwrap();

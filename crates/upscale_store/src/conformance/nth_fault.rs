@@ -2,14 +2,13 @@
 //! each way a task can end. Whoever was told "unavailable" does what the contract says: asks again. However
 //! it was cut, there is one task, one reserve, one settlement, and the books are right at every moment.
 
-use tempfile::TempDir;
 use upscale_core::{AccountId, Clock, Credits, RequestId, Scale, TaskId, TaskState, limits};
 
-use crate::{
-    Claim, CreateOutcome, Settlement, Store, StoreError, StoreOptions,
-    conformance::setting::{NOON, example, failure, idempotency_key, result_file},
-    sqlite::{Durability, faults::Faults},
+use super::{
+    home::{Commits, Home, faults},
+    setting::{NOON, example, failure, idempotency_key, result_file},
 };
+use crate::{Claim, CreateOutcome, Settlement, Store, StoreError, faults::Faults};
 
 /// How the task ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,32 +29,32 @@ enum Place {
     AfterCommit,
 }
 
-struct World {
+struct World<'a> {
     store: Store,
     clock: Clock,
-    directory: TempDir,
+    home: &'a Home,
     account: AccountId,
     faults: Faults,
 }
 
-impl World {
-    async fn new() -> Self {
-        let (directory, clock) = (TempDir::new().unwrap(), Clock::manual(NOON));
-        let store = open(&directory, &clock).await;
+impl<'a> World<'a> {
+    /// A new account in a home whose queue is empty.
+    async fn new(home: &'a Home) -> Self {
+        let clock = Clock::manual(NOON);
+        let store = home.open(&clock, Commits::Quick).await;
         let account = store.create_account("A customer").await.unwrap().id;
-        let Store::Sqlite(db) = &store;
-        let faults = db.faults.clone();
+        let faults = faults(&store);
         Self {
             store,
             clock,
-            directory,
+            home,
             account,
             faults,
         }
     }
 
     /// Asks until the store answers. After a fault the process is another one half of the time: it opens
-    /// the file anew.
+    /// the store anew.
     async fn insist<T>(&mut self, ask: impl AsyncFn(&Self) -> Result<T, StoreError>) -> T {
         for round in 0..5 {
             let answer = ask(self).await;
@@ -69,7 +68,7 @@ impl World {
                 Ok(answer) => return answer,
                 Err(StoreError::Unavailable(_)) if round % 2 == 0 => {}
                 Err(StoreError::Unavailable(_)) => {
-                    self.store = open(&self.directory, &self.clock).await
+                    self.store = self.home.open(&self.clock, Commits::Quick).await
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -137,11 +136,12 @@ impl World {
     }
 
     async fn live(&mut self, ending: Ending) {
+        let reference = format!("payment of {}", self.account);
         self.insist(async |world| {
             let credits = Credits::from_thousandths(1_000);
             world
                 .store
-                .credit_account(&world.account, credits, "payment 1")
+                .credit_account(&world.account, credits, &reference)
                 .await
         })
         .await;
@@ -186,17 +186,10 @@ impl World {
     }
 }
 
-async fn open(directory: &TempDir, clock: &Clock) -> Store {
-    let options = StoreOptions::default();
-    Store::open_sqlite_with(directory.path(), clock.clone(), options, Durability::Off)
-        .await
-        .unwrap()
-}
-
 /// Lives through one fault after the other until one lies beyond the end; how many struck.
-async fn every_fault(ending: Ending, place: Place) -> u32 {
+async fn every_fault(home: &Home, ending: Ending, place: Place) -> u32 {
     for n in 1..1_000 {
-        let mut world = World::new().await;
+        let mut world = World::new(home).await;
         match place {
             Place::Statement => world.faults.fail_statement(n),
             Place::BeforeCommit => world.faults.fail_before_commit(n),
@@ -212,14 +205,20 @@ async fn every_fault(ending: Ending, place: Place) -> u32 {
 }
 
 async fn all_places(ending: Ending, statements: u32, commits: u32) {
-    let struck = every_fault(ending, Place::Statement).await;
-    assert!(struck >= statements, "{ending:?}: only {struck} statements");
-    for place in [Place::BeforeCommit, Place::AfterCommit] {
-        let struck = every_fault(ending, place).await;
+    for home in Home::every() {
+        let engine = home.engine();
+        let struck = every_fault(&home, ending, Place::Statement).await;
         assert!(
-            struck >= commits,
-            "{ending:?}: only {struck} commits at {place:?}"
+            struck >= statements,
+            "{engine}, {ending:?}: only {struck} statements"
         );
+        for place in [Place::BeforeCommit, Place::AfterCommit] {
+            let struck = every_fault(&home, ending, place).await;
+            assert!(
+                struck >= commits,
+                "{engine}, {ending:?}: only {struck} commits at {place:?}"
+            );
+        }
     }
 }
 

@@ -35,13 +35,13 @@ impl Faults {
             .any(|count| count.load(Ordering::SeqCst) > 0)
     }
 
-    pub(super) fn pass_statement(&self) -> Result<(), StoreError> {
+    pub(crate) fn pass_statement(&self) -> Result<(), StoreError> {
         strike(&self.statement, "statement")
     }
-    pub(super) fn pass_before_commit(&self) -> Result<(), StoreError> {
+    pub(crate) fn pass_before_commit(&self) -> Result<(), StoreError> {
         strike(&self.before_commit, "before the commit")
     }
-    pub(super) fn pass_after_commit(&self) -> Result<(), StoreError> {
+    pub(crate) fn pass_after_commit(&self) -> Result<(), StoreError> {
         strike(&self.after_commit, "after the commit")
     }
 }

@@ -8,23 +8,22 @@ use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, TestRunner},
 };
-use tempfile::TempDir;
 use upscale_core::{
     AccountId, AttemptFailure, Clock, Credits, RefundStatus, RequestId, Scale, TaskId, TaskState,
 };
 
 use super::{
+    home::{Commits, Home, faults},
     model::{Created, Credited, Model, State},
+    setting::{NOON, example, failure, idempotency_key, result_file},
     steps::{ACCOUNTS, Crash, Step, crash, step},
 };
-use crate::{
-    CreateOutcome, FenceOutcome, PurchaseOutcome, Settlement, Store, StoreError, StoreOptions,
-    conformance::setting::{NOON, example, failure, idempotency_key, result_file},
-    sqlite::Durability,
-};
+use crate::{CreateOutcome, FenceOutcome, PurchaseOutcome, Settlement, Store, StoreError};
 
-/// Cases of one run, shared by two threads.
-const CASES: u32 = 10_000;
+/// Cases of one run, shared by two threads: many where a statement takes microseconds, fewer where each is
+/// a round trip to a server.
+const CASES_SQLITE: u32 = 10_000;
+const CASES_POSTGRES: u32 = 500;
 const THREADS: u32 = 2;
 const STEPS_MAX: usize = 24;
 /// Cases on one file: enough that opening costs little, few enough that an audit stays quick.
@@ -37,7 +36,7 @@ const PURCHASE_BEFORE: u8 = 100;
 struct World {
     store: Store,
     clock: Clock,
-    directory: TempDir,
+    home: Home,
     cases: u32,
 }
 
@@ -53,13 +52,12 @@ struct Case<'a> {
 }
 
 impl World {
-    async fn new() -> Self {
-        let (directory, clock) = (TempDir::new().unwrap(), Clock::manual(NOON));
-        let store = open(&directory, &clock).await;
+    async fn new(home: Home) -> Self {
+        let clock = Clock::manual(NOON);
         Self {
-            store,
+            store: home.open(&clock, Commits::Quick).await,
             clock,
-            directory,
+            home,
             cases: 0,
         }
     }
@@ -67,13 +65,6 @@ impl World {
     async fn check_books(&self) {
         assert_eq!(self.store.audit(None).await.unwrap().breaches, []);
     }
-}
-
-async fn open(directory: &TempDir, clock: &Clock) -> Store {
-    let options = StoreOptions::default();
-    Store::open_sqlite_with(directory.path(), clock.clone(), options, Durability::Off)
-        .await
-        .unwrap()
 }
 
 impl<'a> Case<'a> {
@@ -106,11 +97,11 @@ impl<'a> Case<'a> {
         crash: Crash,
         ask: impl AsyncFn(&Store) -> Result<T, StoreError>,
     ) -> Option<T> {
-        let Store::Sqlite(db) = &self.world.store;
+        let faults = faults(&self.world.store);
         match crash {
             Crash::None => {}
-            Crash::BeforeCommit => db.faults.fail_before_commit(1),
-            Crash::AfterCommit => db.faults.fail_after_commit(1),
+            Crash::BeforeCommit => faults.fail_before_commit(1),
+            Crash::AfterCommit => faults.fail_after_commit(1),
         }
         match ask(&self.world.store).await {
             Ok(answer) => {
@@ -164,7 +155,10 @@ impl<'a> Case<'a> {
             }
             Step::Reap => self.reap(crash).await,
             Step::Advance { seconds } => self.world.clock.advance_seconds(seconds),
-            Step::Reopen => self.world.store = open(&self.world.directory, &self.world.clock).await,
+            Step::Reopen => {
+                let world = &mut self.world;
+                world.store = world.home.open(&world.clock, Commits::Quick).await;
+            }
             _ => self.speak(step, crash).await,
         }
     }
@@ -407,16 +401,30 @@ async fn live(world: &mut World, steps: &[(Step, Crash)]) {
 }
 
 #[test]
-fn the_store_and_the_model_agree_over_ten_thousand_random_days() {
+fn the_file_and_the_model_agree_over_ten_thousand_random_days() {
+    agree_over(CASES_SQLITE, || Some(Home::sqlite()));
+}
+
+#[test]
+fn the_server_and_the_model_agree_over_five_hundred_random_days() {
+    agree_over(CASES_POSTGRES, Home::postgres);
+}
+
+fn agree_over(cases: u32, home: fn() -> Option<Home>) {
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(|| agree_over(CASES / THREADS));
+            scope.spawn(|| agree_on_one_thread(cases / THREADS, home));
         }
     });
 }
 
-fn agree_over(cases: u32) {
+/// Nothing to do where the engine is not installed, which was said.
+fn agree_on_one_thread(cases: u32, home: fn() -> Option<Home>) {
+    if home().is_none() {
+        return;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap();
     let steps = prop::collection::vec((step(), crash()), 1..STEPS_MAX);
@@ -437,7 +445,7 @@ fn agree_over(cases: u32) {
                 .filter(|world: &World| world.cases < CASES_A_FILE);
             let mut fresh = match reusable {
                 Some(world) => world,
-                None => World::new().await,
+                None => World::new(home().unwrap()).await,
             };
             live(&mut fresh, &steps).await;
             world.replace(Some(fresh));

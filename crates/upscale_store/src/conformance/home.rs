@@ -1,0 +1,170 @@
+//! Where a store of either engine lives for a test: a directory, and for PostgreSQL a database of its own on
+//! the one server that all tests of this process share.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU32, Ordering},
+};
+
+use tempfile::TempDir;
+use upscale_core::Clock;
+
+use self::postgres_server::{PostgresServer, start_or_say};
+use crate::{Store, StoreOptions, faults::Faults, postgres, sqlite};
+
+#[path = "../../tests/postgres_server/mod.rs"]
+#[allow(unreachable_pub, dead_code, reason = "shared with other crates' tests")]
+pub(crate) mod postgres_server;
+
+/// Connections of one store: fewer than the many that some tests ask at once, so that waiting is tested too.
+const CONNECTIONS: u32 = 8;
+/// Migrated once; every test's database is a copy.
+const TEMPLATE: &str = "upscale_template";
+
+static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+/// How much a commit costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commits {
+    /// Synced, as the product does.
+    Durable,
+    /// Left to the kernel or the server, for tests that make thousands.
+    Quick,
+}
+
+/// The rows of one store, whoever opens it, removed when dropped.
+pub(crate) struct Home {
+    pub(crate) directory: TempDir,
+    /// The name of its database; none for SQLite.
+    database: Option<String>,
+}
+
+impl Home {
+    pub(crate) fn sqlite() -> Self {
+        let directory = TempDir::new().unwrap();
+        Self {
+            directory,
+            database: None,
+        }
+    }
+
+    /// None, said aloud, where PostgreSQL is not installed.
+    pub(crate) fn postgres() -> Option<Self> {
+        let server = server()?;
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        server.create_database(&name, Some(TEMPLATE));
+        Some(Self {
+            directory: TempDir::new().unwrap(),
+            database: Some(name),
+        })
+    }
+
+    /// A fresh one of every engine.
+    pub(crate) fn every() -> Vec<Self> {
+        [Some(Self::sqlite()), Self::postgres()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    pub(crate) fn engine(&self) -> &'static str {
+        match self.database {
+            None => "sqlite",
+            Some(_) => "postgres",
+        }
+    }
+
+    /// The store as another process would open it.
+    pub(crate) async fn open(&self, clock: &Clock, commits: Commits) -> Store {
+        let (clock, options) = (clock.clone(), StoreOptions::default());
+        if let Some(url) = self.url() {
+            let durability = match commits {
+                Commits::Durable => postgres::Durability::Full,
+                Commits::Quick => postgres::Durability::Off,
+            };
+            let opened = postgres::Db::open(&url, CONNECTIONS, clock, options, durability).await;
+            return Store::Postgres(opened.unwrap());
+        }
+        let durability = match commits {
+            Commits::Durable => sqlite::Durability::Full,
+            Commits::Quick => sqlite::Durability::Off,
+        };
+        Store::open_sqlite_with(self.directory.path(), clock, options, durability)
+            .await
+            .unwrap()
+    }
+
+    /// The address of the database, of PostgreSQL.
+    pub(crate) fn url(&self) -> Option<String> {
+        let name = self.database.as_ref()?;
+        Some(server()?.url(name))
+    }
+
+    /// Runs statements as the superuser, of PostgreSQL.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let name = self.database.as_ref().unwrap();
+        server().unwrap().sql(name, sql)
+    }
+
+    /// Changes rows behind the store's back, past every check, trigger and reference.
+    pub(crate) fn tamper(&self, sql: &str) {
+        if self.database.is_some() {
+            // Replicas fire no triggers and check no references; the checks must go for good.
+            let sql = sql.replace("DROP TRIGGER ledger_is_not_deleted;", "");
+            let script = format!(
+                "DO $$ DECLARE one record; BEGIN FOR one IN SELECT conrelid::regclass AS of_table, conname
+                     FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace
+                 LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', one.of_table, one.conname); END LOOP; END $$;
+                 SET session_replication_role = replica; {sql}"
+            );
+            self.sql(&script);
+            return;
+        }
+        let file = self.directory.path().join("upscale.db");
+        let connection = rusqlite::Connection::open(file).unwrap();
+        connection
+            .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
+            .unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let (Some(name), Some(server)) = (&self.database, server())
+            && !std::thread::panicking()
+        {
+            server.drop_database(name);
+        }
+    }
+}
+
+/// The faults that a store's writes pass.
+pub(crate) fn faults(store: &Store) -> Faults {
+    match store {
+        Store::Sqlite(db) => db.faults.clone(),
+        Store::Postgres(db) => db.faults.clone(),
+    }
+}
+
+fn server() -> Option<&'static PostgresServer> {
+    let started = SERVER.get_or_init(|| {
+        let server = start_or_say()?;
+        server.create_database(TEMPLATE, None);
+        // On a runtime of its own, whose end closes the connections: a template must have none.
+        let url = server.url(TEMPLATE);
+        let migrate = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let options = StoreOptions::default();
+            let opened = Store::open_postgres(&url, 1, Clock::System, options);
+            drop(runtime.block_on(opened).unwrap());
+        };
+        std::thread::spawn(migrate).join().unwrap();
+        Some(server)
+    });
+    started.as_ref()
+}

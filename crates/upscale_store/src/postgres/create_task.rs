@@ -1,0 +1,165 @@
+//! One transaction under the account's lock: replay or conflict by the key, then core's admission, then
+//! reserve + task + job. Only an accepted create leaves a trace, so only it uses up the key.
+
+use tokio_postgres::Row;
+use upscale_core::{
+    AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
+    fingerprint, limits, priority_at,
+};
+
+use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
+use crate::{
+    CreateOutcome, StoreError,
+    order::{Order, Standing, known_key},
+    transfer::Transfer,
+};
+
+impl Db {
+    pub(crate) async fn create_task(
+        &self,
+        account: &AccountId,
+        key: &IdempotencyKey,
+        task: &NewTask,
+        request: &RequestId,
+    ) -> Result<CreateOutcome, StoreError> {
+        let order = Order {
+            account: account.clone(),
+            key: key.clone(),
+            task: task.clone(),
+            request: request.clone(),
+        };
+        let mut tx = self.begin().await?;
+        let outcome = create_task(&mut tx, &order).await;
+        let outcome = tx.end(outcome).await?;
+        if matches!(outcome, CreateOutcome::Created(_)) {
+            self.job_added.notify_one();
+        }
+        Ok(outcome)
+    }
+}
+
+async fn create_task(tx: &mut Tx, order: &Order) -> Result<CreateOutcome, StoreError> {
+    if !tx.lock_account(&order.account).await? {
+        let what = format!("a caller's account {} is not there", order.account);
+        return Err(StoreError::Corrupt(what));
+    }
+    let parameters = fingerprint(&order.task);
+    if let Some((before, task)) = find_by_key(tx, order).await? {
+        return Ok(known_key(&before, &parameters, task));
+    }
+    let standing = standing(tx, &order.account).await?;
+    if let Some(stopped) = standing.stop() {
+        return Ok(stopped);
+    }
+    let prio_at = priority_at(tx.now, standing.facts.active_tasks);
+    if let Some(refused) = standing.refuse(queue_facts(tx).await?, tx.now) {
+        return Ok(refused);
+    }
+    let task = accept(tx, order, &parameters, prio_at).await?;
+    Ok(CreateOutcome::Created(task))
+}
+
+async fn find_by_key(tx: &Tx, order: &Order) -> Result<Option<(String, Task)>, StoreError> {
+    tx.find(
+        "SELECT * FROM task WHERE account_id = $1 AND idempotency_key = $2",
+        &[&order.account.as_str(), &order.key.as_str()],
+        |row| Ok((row.try_get("fingerprint")?, rows::task(row)?)),
+    )
+    .await
+}
+
+async fn standing(tx: &Tx, account: &AccountId) -> Result<Standing, StoreError> {
+    let found = tx
+        .find(
+            "SELECT available, active_tasks, stopped, coalesce((SELECT accepted FROM account_day
+                 WHERE account_id = account.id AND day = $2), 0) AS accepted_today
+             FROM account WHERE id = $1",
+            &[&account.as_str(), &tx.now.utc_day()],
+            parse_standing,
+        )
+        .await?;
+    found.ok_or_else(|| StoreError::Corrupt(format!("{account} is locked and not there")))
+}
+
+fn parse_standing(row: &Row) -> Result<Standing, StoreError> {
+    let facts = AccountFacts {
+        active_tasks: rows::count(row, "active_tasks")?,
+        accepted_today: rows::count(row, "accepted_today")?,
+        available: Credits::from_thousandths(row.try_get("available")?),
+    };
+    let stopped = row.try_get::<_, i64>("stopped")? != 0;
+    Ok(Standing { facts, stopped })
+}
+
+async fn accept(
+    tx: &Tx,
+    order: &Order,
+    parameters: &str,
+    prio_at: Timestamp,
+) -> Result<Task, StoreError> {
+    let task = order.accepted(tx.now, tx.options)?;
+    insert_task(tx, &task, order, parameters).await?;
+    let reserve = Transfer::Reserve(&task.id);
+    transfer(tx, &order.account, &reserve, limits::PRICE).await?;
+    count_task(tx, &order.account).await?;
+    insert_job(tx, &task, prio_at).await?;
+    Ok(task)
+}
+
+async fn insert_task(
+    tx: &Tx,
+    task: &Task,
+    order: &Order,
+    parameters: &str,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale, face_enhance,
+             price, request_id, created_at, day, deadline_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        &[
+            &task.id.as_str(),
+            &order.account.as_str(),
+            &order.key.as_str(),
+            &parameters,
+            &order.task.source_url.as_str(),
+            &(order.task.scale.factor() as i64),
+            &order.task.face_enhance,
+            &limits::PRICE.thousandths(),
+            &order.request.as_str(),
+            &task.created_at.micros(),
+            &task.created_at.utc_day(),
+            &task.deadline_at.micros(),
+        ],
+    )
+    .await
+}
+
+/// The two counters that the next create decides by.
+async fn count_task(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = $1",
+        &[&account.as_str()],
+    )
+    .await?;
+    tx.execute_one(
+        "INSERT INTO account_day AS counted (account_id, day, accepted) VALUES ($1, $2, 1)
+         ON CONFLICT (account_id, day) DO UPDATE SET accepted = counted.accepted + 1",
+        &[&account.as_str(), &tx.now.utc_day()],
+    )
+    .await
+}
+
+async fn insert_job(tx: &Tx, task: &Task, prio_at: Timestamp) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
+         VALUES ($1, $2, $3, $4, $3, $5)",
+        &[
+            &task.id.as_str(),
+            &task.account_id.as_str(),
+            &task.created_at.micros(),
+            &prio_at.micros(),
+            &task.deadline_at.micros(),
+        ],
+    )
+    .await
+}

@@ -1,0 +1,59 @@
+//! What PostgreSQL's errors mean to the caller: try again later, or somebody must look.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::SqlState;
+
+use crate::StoreError;
+
+/// Classes of errors that pass: connection, transaction rollback (deadlock), resources (full disk, memory,
+/// connections), operator intervention (shutdown, statement timeout), system (input/output).
+const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
+/// Single codes that pass: a lock waited for too long; a server that became a standby; a session that idled
+/// in its transaction; a statement prepared before a migration.
+const PASSING: [SqlState; 4] = [
+    SqlState::LOCK_NOT_AVAILABLE,
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+    SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    SqlState::FEATURE_NOT_SUPPORTED,
+];
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let words = in_full(&error);
+        match error.code() {
+            Some(code) if !may_pass(code) => Self::Corrupt(words),
+            // Without a code it never reached the server or the answer never came; but a value that cannot be
+            // read as what the column should hold is ours to look at.
+            None if is_conversion(&words) => Self::Corrupt(words),
+            _ => Self::Unavailable(words),
+        }
+    }
+}
+
+pub(super) fn unavailable(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => StoreError::Unavailable(in_full(&error)),
+        other => StoreError::Unavailable(format!("no connection to the database: {other}")),
+    }
+}
+
+fn may_pass(code: &SqlState) -> bool {
+    PASSING.contains(code) || PASSING_CLASSES.contains(&&code.code()[..2])
+}
+
+fn is_conversion(words: &str) -> bool {
+    words.starts_with("error serializing parameter")
+        || words.starts_with("error deserializing column")
+}
+
+/// The error and what caused it: the client's own words leave out the server's. Without the server's detail
+/// and statement, which may hold values.
+pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words = format!("{words}: {inner}");
+        cause = inner.source();
+    }
+    words
+}

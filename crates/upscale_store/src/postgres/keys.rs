@@ -1,0 +1,173 @@
+//! API keys: only their hashes are kept, and every request asks the database, so that a revocation by any
+//! process counts from the next request on.
+
+use tokio_postgres::Row;
+use upscale_core::{AccountId, ApiKey, KeyHash, KeyId, Permission};
+
+use super::{
+    Db, Tx,
+    rows::{account_id, parsed, time, time_if_any},
+};
+use crate::{Caller, KeyRecord, StoreError};
+
+/// Keys one listing shows at most.
+const LISTED_MAX: i64 = 1_000;
+/// Last characters of a secret that are kept to recognise it by.
+const HINT_CHARS: usize = 4;
+/// A use is recorded to the minute: one write a key and minute, not one a request.
+const USE_RECORDED_EVERY_SECONDS: i64 = 60;
+
+type NewKey = Option<(KeyRecord, ApiKey)>;
+
+impl Db {
+    pub(crate) async fn create_key(
+        &self,
+        account: &AccountId,
+        permission: Permission,
+    ) -> Result<NewKey, StoreError> {
+        let tx = self.begin().await?;
+        let created = create_key(&tx, account, permission).await;
+        tx.end(created).await
+    }
+
+    pub(crate) async fn list_keys(
+        &self,
+        account: &AccountId,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        let sql = "SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_at, id LIMIT $2";
+        let tx = self.read().await?;
+        tx.list(sql, &[&account.as_str(), &LISTED_MAX], key_record)
+            .await
+    }
+
+    pub(crate) async fn rotate_key(
+        &self,
+        key: &KeyId,
+        overlap_seconds: i64,
+    ) -> Result<NewKey, StoreError> {
+        let tx = self.begin().await?;
+        let rotated = rotate_key(&tx, key, overlap_seconds).await;
+        tx.end(rotated).await
+    }
+
+    pub(crate) async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        let tx = self.begin().await?;
+        let revoked = revoke_key(&tx, key).await;
+        tx.end(revoked).await
+    }
+
+    pub(crate) async fn find_caller(&self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
+        let tx = self.read().await?;
+        tx.find(
+            "SELECT api_key.*, account.activated_at FROM api_key JOIN account ON account.id = account_id
+             WHERE hash = $1 AND dead = 0 AND (revoked_at IS NULL OR revoked_at > $2)",
+            &[&key.as_str(), &tx.now.micros()],
+            caller,
+        )
+        .await
+    }
+
+    pub(crate) async fn record_key_use(&self, key: &KeyId) -> Result<(), StoreError> {
+        let tx = self.begin().await?;
+        let latest = tx.now.plus_seconds(-USE_RECORDED_EVERY_SECONDS);
+        let recorded = tx
+            .execute(
+                "UPDATE api_key SET last_used_at = $2
+                 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)",
+                &[&key.as_str(), &tx.now.micros(), &latest.micros()],
+            )
+            .await;
+        tx.end(recorded).await.map(drop)
+    }
+}
+
+async fn create_key(
+    tx: &Tx,
+    account: &AccountId,
+    permission: Permission,
+) -> Result<NewKey, StoreError> {
+    let known = "SELECT 1 FROM account WHERE id = $1";
+    let known = tx.find(known, &[&account.as_str()], |_| Ok(())).await?;
+    if known.is_none() {
+        return Ok(None);
+    }
+    let (id, key) = (KeyId::random()?, ApiKey::random()?);
+    let hint = &key.reveal()[key.reveal().len() - HINT_CHARS..];
+    tx.execute_one(
+        "INSERT INTO api_key (id, account_id, hash, permission, hint, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        &[
+            &id.as_str(),
+            &account.as_str(),
+            &key.hash().as_str(),
+            &permission.as_str(),
+            &hint,
+            &tx.now.micros(),
+        ],
+    )
+    .await?;
+    Ok(find_key(tx, &id).await?.map(|record| (record, key)))
+}
+
+async fn rotate_key(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<NewKey, StoreError> {
+    // Locked, so that of two rotations at once the second finds the first one's revocation.
+    let live = tx
+        .find(
+            "SELECT * FROM api_key WHERE id = $1 AND dead = 0 AND (revoked_at IS NULL OR revoked_at > $2)
+             FOR UPDATE",
+            &[&key.as_str(), &tx.now.micros()],
+            key_record,
+        )
+        .await?;
+    let Some(old) = live else { return Ok(None) };
+    revoke_at(tx, key, overlap_seconds).await?;
+    create_key(tx, &old.account_id, old.permission).await
+}
+
+async fn revoke_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
+    revoke_at(tx, key, 0).await?;
+    find_key(tx, key).await
+}
+
+/// Never later than an earlier revocation said. Without overlap the key is dead whatever the clock does.
+async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<(), StoreError> {
+    let overlap = overlap_seconds.max(0);
+    tx.execute(
+        "UPDATE api_key SET revoked_at = least(coalesce(revoked_at, $2), $2), dead = greatest(dead, $3)
+         WHERE id = $1 AND dead = 0",
+        &[
+            &key.as_str(),
+            &tx.now.plus_seconds(overlap).micros(),
+            &i64::from(overlap == 0),
+        ],
+    )
+    .await
+    .map(drop)
+}
+
+async fn find_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
+    let sql = "SELECT * FROM api_key WHERE id = $1";
+    tx.find(sql, &[&key.as_str()], key_record).await
+}
+
+fn key_record(row: &Row) -> Result<KeyRecord, StoreError> {
+    Ok(KeyRecord {
+        id: parsed(row, "id", KeyId::parse)?,
+        account_id: account_id(row)?,
+        permission: parsed(row, "permission", Permission::parse)?,
+        created_at: time(row, "created_at")?,
+        last_used_at: time_if_any(row, "last_used_at")?,
+        revoked_at: time_if_any(row, "revoked_at")?,
+        hint: row.try_get("hint")?,
+    })
+}
+
+fn caller(row: &Row) -> Result<Caller, StoreError> {
+    Ok(Caller {
+        account_id: account_id(row)?,
+        key_id: parsed(row, "id", KeyId::parse)?,
+        permission: parsed(row, "permission", Permission::parse)?,
+        activated: time_if_any(row, "activated_at")?.is_some(),
+        last_used_at: time_if_any(row, "last_used_at")?,
+    })
+}

@@ -1,0 +1,75 @@
+//! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
+//! Purchase, create and settle call this, with the account's row locked; nothing else moves money.
+
+use tokio_postgres::Row;
+use upscale_core::{AccountId, Credits};
+
+use super::{
+    Db, Tx,
+    rows::{self, time},
+};
+use crate::{LedgerLine, StoreError, transfer::Transfer};
+
+/// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
+/// and a second use of a reference; the account's checks refuse a balance below zero.
+pub(super) async fn transfer(
+    tx: &Tx,
+    account: &AccountId,
+    transfer: &Transfer<'_>,
+    amount: Credits,
+) -> Result<(), StoreError> {
+    let (kind, debit, credit) = transfer.legs();
+    let (task, reference) = transfer.about();
+    tx.execute_one(
+        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            &tx.now.micros(),
+            &account.as_str(),
+            &kind,
+            &debit,
+            &credit,
+            &amount.thousandths(),
+            &task,
+            &reference,
+        ],
+    )
+    .await?;
+    let [available, held, charged] = transfer.changes(amount);
+    tx.execute_one(
+        "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4 WHERE id = $1",
+        &[&account.as_str(), &available, &held, &charged],
+    )
+    .await
+}
+
+impl Db {
+    pub(crate) async fn list_ledger(
+        &self,
+        account: &AccountId,
+        limit: u32,
+    ) -> Result<Vec<LedgerLine>, StoreError> {
+        let tx = self.read().await?;
+        tx.list(
+            "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
+             WHERE account_id = $1 ORDER BY sequence DESC LIMIT $2",
+            &[&account.as_str(), &i64::from(limit)],
+            ledger_line,
+        )
+        .await
+    }
+}
+
+fn ledger_line(row: &Row) -> Result<LedgerLine, StoreError> {
+    let has_task = row.try_get::<_, Option<&str>>("task_id")?.is_some();
+    Ok(LedgerLine {
+        sequence: row.try_get("sequence")?,
+        at: time(row, "at")?,
+        kind: row.try_get("kind")?,
+        amount: Credits::from_thousandths(row.try_get("amount")?),
+        task_id: has_task
+            .then(|| rows::task_id(row, "task_id"))
+            .transpose()?,
+        external_reference: row.try_get("external_reference")?,
+    })
+}

@@ -1,0 +1,144 @@
+//! Opens the database: parses its address, makes the pool, brings the tables up to date.
+
+use std::{sync::Arc, time::Duration};
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio::sync::Notify;
+use tokio_postgres::Client;
+use upscale_core::Clock;
+
+use super::{Db, error::unavailable, signing_keys, time::Time, tls::connector, url::parse_address};
+use crate::{StoreError, StoreOptions};
+
+mod embedded {
+    refinery::embed_migrations!("migrations/postgres");
+}
+
+/// Waiting for a connection of the pool, making one, and testing one: within a request's 10 s together.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(4);
+/// A peer that vanished is noticed after this, not after the kernel's quarter of an hour.
+const TCP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Every session's own limits. A lock is waited for 3 s, then the caller hears 503. A process that stops in
+/// the middle of a transaction keeps an account's row for 10 s at most. A commit is answered when it is on
+/// the disk, whatever the server's default. READ COMMITTED is what the locks are made for.
+const SESSION: &str = "SET statement_timeout = '5s'; SET lock_timeout = '3s';
+     SET idle_in_transaction_session_timeout = '10s'; SET default_transaction_isolation = 'read committed'";
+/// Two processes that meet a new database at once must not both make its tables. Any number will do.
+const MIGRATION_LOCK: i64 = 0x75_70_73_63_61_6c_65;
+
+/// How much of a commit must be on the disk before it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Synced: the product's way.
+    Full,
+    /// Left to the server's next flush: for tests that make thousands of tasks and lose no power.
+    #[cfg(test)]
+    Off,
+}
+
+impl Db {
+    /// `address` is a libpq URL, `connections` the most this process opens.
+    pub(crate) async fn open(
+        address: &str,
+        connections: u32,
+        clock: Clock,
+        options: StoreOptions,
+        durability: Durability,
+    ) -> Result<Self, StoreError> {
+        let db = Self {
+            pool: pool(address, connections, durability)?,
+            time: Time::new(clock),
+            options,
+            job_added: Arc::new(Notify::new()),
+            #[cfg(test)]
+            faults: crate::faults::Faults::default(),
+        };
+        db.migrate().await?;
+        // The first word of the server's clock.
+        let tx = db.begin().await?;
+        tx.end(Ok(())).await?;
+        Ok(db)
+    }
+
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let mut connection = self.pool.get().await.map_err(unavailable)?;
+        let lock = format!(
+            "SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock({MIGRATION_LOCK})"
+        );
+        connection.batch_execute(&lock).await?;
+        let migrated = bring_up_to_date(&mut connection).await;
+        // The lock and the settings end with the session, whatever became of it.
+        drop(deadpool_postgres::Object::take(connection));
+        migrated
+    }
+}
+
+async fn bring_up_to_date(client: &mut Client) -> Result<(), StoreError> {
+    let version: i64 = client
+        .query_one(
+            "SELECT CAST(current_setting('server_version_num') AS BIGINT)",
+            &[],
+        )
+        .await?
+        .try_get(0)?;
+    if version < 150_000 {
+        let what = format!(
+            "PostgreSQL 15 or newer is needed, this one is {}",
+            version / 10_000
+        );
+        return Err(StoreError::Unavailable(what));
+    }
+    embedded::migrations::runner()
+        .run_async(client)
+        .await
+        .map_err(|error| {
+            StoreError::Unavailable(format!(
+                "migration failed: {}",
+                super::error::in_full(&error)
+            ))
+        })?;
+    signing_keys::ensure_one(client).await
+}
+
+fn pool(address: &str, connections: u32, durability: Durability) -> Result<Pool, StoreError> {
+    let address = parse_address(address)?;
+    let mut config = address.config;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECTION_TIMEOUT);
+    }
+    config
+        .application_name("upscale")
+        .tcp_user_timeout(TCP_TIMEOUT);
+    let manager = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let manager = Manager::from_config(config, connector(&address.check)?, manager);
+    let session = format!("{SESSION}; {}", durability.as_setting());
+    let pool = Pool::builder(manager)
+        .max_size(connections as usize)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(CONNECTION_TIMEOUT))
+        .create_timeout(Some(CONNECTION_TIMEOUT))
+        .recycle_timeout(Some(CONNECTION_TIMEOUT))
+        .post_create(Hook::async_fn(move |client, _| {
+            let session = session.clone();
+            Box::pin(async move {
+                client
+                    .batch_execute(&session)
+                    .await
+                    .map_err(HookError::Backend)
+            })
+        }));
+    pool.build()
+        .map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+impl Durability {
+    fn as_setting(self) -> &'static str {
+        match self {
+            Self::Full => "SET synchronous_commit = on",
+            #[cfg(test)]
+            Self::Off => "SET synchronous_commit = off",
+        }
+    }
+}

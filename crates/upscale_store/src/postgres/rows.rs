@@ -1,0 +1,67 @@
+//! Columns of a row, each into the word of core that it holds.
+
+use tokio_postgres::Row;
+use upscale_core::{AccountId, ResultFile, Task, TaskId, Timestamp};
+
+use crate::{
+    StoreError,
+    task_row::{TaskRow, parse_column, whole_column},
+};
+
+/// Reads a text column through a parser of core.
+pub(super) fn parsed<T>(
+    row: &Row,
+    column: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, StoreError> {
+    parse_column(column, row.try_get(column)?, parse)
+}
+
+pub(super) fn account_id(row: &Row) -> Result<AccountId, StoreError> {
+    parsed(row, "account_id", AccountId::parse)
+}
+
+pub(super) fn task_id(row: &Row, column: &str) -> Result<TaskId, StoreError> {
+    parsed(row, column, TaskId::parse)
+}
+
+pub(super) fn time(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
+    Ok(Timestamp::from_micros(row.try_get(column)?))
+}
+
+pub(super) fn time_if_any(row: &Row, column: &str) -> Result<Option<Timestamp>, StoreError> {
+    let micros: Option<i64> = row.try_get(column)?;
+    Ok(micros.map(Timestamp::from_micros))
+}
+
+/// A count or size, which no row may hold below zero.
+pub(super) fn count(row: &Row, column: &str) -> Result<u32, StoreError> {
+    whole_column(column, row.try_get(column)?)
+}
+
+/// A task from a row with every column of the table.
+pub(super) fn task(row: &Row) -> Result<Task, StoreError> {
+    let has_result = row.try_get::<_, Option<&str>>("result_name")?.is_some();
+    TaskRow {
+        id: task_id(row, "id")?,
+        account_id: account_id(row)?,
+        created_at: time(row, "created_at")?,
+        deadline_at: time(row, "deadline_at")?,
+        state: row.try_get("state")?,
+        failure_message: row.try_get("failure_message")?,
+        refund: row.try_get("refund")?,
+        result: has_result.then(|| result_file(row)).transpose()?,
+    }
+    .into_task()
+}
+
+/// The result of a succeeded task.
+pub(super) fn result_file(row: &Row) -> Result<ResultFile, StoreError> {
+    Ok(ResultFile {
+        name: row.try_get("result_name")?,
+        sha256: row.try_get("result_sha256")?,
+        size_bytes: whole_column("result_size", row.try_get("result_size")?)?,
+        width: count(row, "result_width")?,
+        height: count(row, "result_height")?,
+    })
+}

@@ -1,0 +1,181 @@
+//! The end of a task. The account's lock, then the fence, then state and ledger in the same commit. A failure
+//! ends in two durable steps: failed with the refund pending, then the refund; whoever comes next finishes it.
+
+use tokio_postgres::{Row, types::ToSql};
+use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId};
+
+use super::{
+    Db, Tx,
+    lease::fenced,
+    ledger::transfer,
+    queue_facts::record_pace,
+    rows::{account_id, task_id},
+};
+use crate::{FenceOutcome, Settlement, StoreError, task_row::check_result, transfer::Transfer};
+
+/// Pending refunds finished in one transaction.
+const REFUNDS_A_PAGE: i64 = 100;
+
+impl Db {
+    /// The first step: a failed task is left with its refund pending.
+    pub(crate) async fn settle(
+        &self,
+        task: &TaskId,
+        attempt: i64,
+        settlement: Settlement,
+        seconds: f64,
+    ) -> Result<FenceOutcome, StoreError> {
+        let mut tx = self.begin().await?;
+        let settled = settle(&mut tx, task, attempt, &settlement, seconds).await;
+        tx.end(settled).await
+    }
+
+    /// The second step for these tasks; how many were still pending.
+    pub(crate) async fn refund(&self, tasks: Vec<TaskId>) -> Result<u32, StoreError> {
+        let mut tx = self.begin().await?;
+        let refunded = refund_all(&mut tx, &tasks).await;
+        tx.end(refunded).await
+    }
+
+    /// The second step for a page of whatever is pending; how many.
+    pub(crate) async fn finish_refunds(&self) -> Result<u32, StoreError> {
+        let mut tx = self.begin().await?;
+        let refunded = finish_refunds(&mut tx).await;
+        tx.end(refunded).await
+    }
+}
+
+async fn settle(
+    tx: &mut Tx,
+    task: &TaskId,
+    attempt: i64,
+    settlement: &Settlement,
+    seconds: f64,
+) -> Result<FenceOutcome, StoreError> {
+    let owner = "SELECT account_id FROM task WHERE id = $1";
+    let Some(account) = tx.find(owner, &[&task.as_str()], account_id).await? else {
+        return Ok(FenceOutcome::Lost);
+    };
+    tx.lock_account(&account).await?;
+    let sql = "DELETE FROM job WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
+    if fenced(tx, sql, &[&task.as_str(), &attempt]).await? == FenceOutcome::Lost {
+        return Ok(FenceOutcome::Lost);
+    }
+    match settlement {
+        Settlement::Succeeded(file) => succeed_task(tx, task, file).await?,
+        Settlement::Failed(message) => fail_task(tx, task, message).await?,
+    }
+    record_pace(tx, seconds).await?;
+    Ok(FenceOutcome::Done)
+}
+
+/// Charges and records the result. The job must be gone, behind its fence.
+async fn succeed_task(tx: &Tx, task: &TaskId, file: &ResultFile) -> Result<(), StoreError> {
+    let size = check_result(task, file)?;
+    // A clock that stepped back must not make a task end before it began.
+    let (account, price) = ended(
+        tx,
+        "UPDATE task SET state = 'succeeded', finished_at = greatest(created_at, $2), result_name = $3,
+             result_sha256 = $4, result_size = $5, result_width = $6, result_height = $7
+         WHERE id = $1 AND state = 'processing' RETURNING account_id, price",
+        &[
+            &task.as_str(),
+            &tx.now.micros(),
+            &file.name,
+            &file.sha256,
+            &size,
+            &i64::from(file.width),
+            &i64::from(file.height),
+        ],
+    )
+    .await?;
+    leave_active(tx, &account).await?;
+    transfer(tx, &account, &Transfer::Charge(task), price).await
+}
+
+/// Fails the task with its refund pending. The job must be gone, behind its fence, and the account locked.
+pub(super) async fn fail_task(
+    tx: &Tx,
+    task: &TaskId,
+    message: &FailureMessage,
+) -> Result<(), StoreError> {
+    let (account, _) = ended(
+        tx,
+        "UPDATE task SET state = 'failed', refund = 'pending', finished_at = greatest(created_at, $2),
+             failure_message = $3
+         WHERE id = $1 AND state = 'processing' RETURNING account_id, price",
+        &[&task.as_str(), &tx.now.micros(), &message.as_str()],
+    )
+    .await?;
+    leave_active(tx, &account).await
+}
+
+async fn finish_refunds(tx: &mut Tx) -> Result<u32, StoreError> {
+    let pending = tx
+        .list(
+            "SELECT id FROM task WHERE refund = 'pending' LIMIT $1",
+            &[&REFUNDS_A_PAGE],
+            |row| task_id(row, "id"),
+        )
+        .await?;
+    refund_all(tx, &pending).await
+}
+
+async fn refund_all(tx: &mut Tx, tasks: &[TaskId]) -> Result<u32, StoreError> {
+    lock_owners(tx, tasks).await?;
+    let mut refunded = 0;
+    for task in tasks {
+        let pending = tx
+            .find(
+                "UPDATE task SET refund = 'refunded' WHERE id = $1 AND refund = 'pending' RETURNING account_id, price",
+                &[&task.as_str()],
+                owner_and_price,
+            )
+            .await?;
+        if let Some((account, price)) = pending {
+            transfer(tx, &account, &Transfer::Refund(task), price).await?;
+            refunded += 1;
+        }
+    }
+    Ok(refunded)
+}
+
+/// Locks the accounts of these tasks.
+pub(super) async fn lock_owners(tx: &mut Tx, tasks: &[TaskId]) -> Result<(), StoreError> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let tasks: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    let owners = tx
+        .list(
+            "SELECT DISTINCT account_id FROM task WHERE id = ANY($1)",
+            &[&tasks],
+            |row| Ok(row.try_get::<_, String>(0)?),
+        )
+        .await?;
+    tx.lock_accounts(&owners).await
+}
+
+async fn ended(
+    tx: &Tx,
+    sql: &str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<(AccountId, Credits), StoreError> {
+    let ended = tx.find(sql, params, owner_and_price).await?;
+    ended.ok_or_else(|| {
+        StoreError::Corrupt("a job belonged to a task that is not processing".to_owned())
+    })
+}
+
+fn owner_and_price(row: &Row) -> Result<(AccountId, Credits), StoreError> {
+    let price = Credits::from_thousandths(row.try_get("price")?);
+    Ok((account_id(row)?, price))
+}
+
+async fn leave_active(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE account SET active_tasks = active_tasks - 1 WHERE id = $1",
+        &[&account.as_str()],
+    )
+    .await
+}
