@@ -7,7 +7,7 @@ use upscale_store::{Account, LedgerLine, PurchaseOutcome, Store, StoreOptions};
 
 use crate::{
     args::{AccountCommand, DataArgs},
-    data::{Data, account_id, block_on, no_account},
+    data::{account_id, block_on, no_account, open_existing_store, open_store},
     output,
     shown::{Amount, time, time_if_any},
 };
@@ -66,7 +66,7 @@ impl From<&Account> for AccountBody {
 }
 
 async fn create(name: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open(&data.data, StoreOptions::default()).await?.store;
+    let store = open_store(&data.place, StoreOptions::default()).await?;
     let account = store.create_account(name).await?;
     print_account(&account, data.json)
 }
@@ -89,7 +89,7 @@ async fn credit(
     if credits == Credits::ZERO {
         bail!("a purchase is of more than 0 credits");
     }
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let id = account_id(account)?;
     let already_credited = match store.credit_account(&id, credits, reference).await? {
         PurchaseOutcome::Credited => false,
@@ -115,7 +115,7 @@ async fn credit(
 }
 
 async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     print_account(&find(&store, &account_id(account)?).await?, data.json)
 }
 
@@ -127,9 +127,8 @@ async fn find(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
 }
 
 async fn list(data: &DataArgs) -> anyhow::Result<()> {
-    let accounts = Data::open_existing(&data.data)
+    let accounts = open_existing_store(&data.place)
         .await?
-        .store
         .list_accounts()
         .await?;
     if data.json {
@@ -196,7 +195,7 @@ impl From<&LedgerLine> for LineBody {
 }
 
 async fn ledger(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let id = find(&store, &account_id(account)?).await?.id;
     let lines: Vec<LineBody> = store
         .list_ledger(&id, limit)

@@ -3,30 +3,20 @@
 
 mod customer;
 mod parse;
+mod roles;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    str::FromStr,
-};
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
-use upscale_core::{
-    Credits, Permission, Scale,
-    limits::{
-        DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
-        RESULT_RETENTION_HOURS_MIN,
-    },
-};
-use upscale_worker::{IpNet, Ipv6Net};
+use upscale_core::{Credits, Permission, Scale};
 
-use self::parse::{
-    parse_name, parse_permission, parse_png_path, parse_public_url, parse_reference, parse_scale,
-};
+use self::parse::{parse_name, parse_permission, parse_png_path, parse_reference, parse_scale};
 pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     parse::PictureSize,
+    roles::{
+        ApiArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs,
+    },
 };
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
@@ -45,6 +35,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the service: API, result files and workers in one process.
     Serve(Box<ServeArgs>),
+    /// Run the API and the result files alone; `worker` processes do the work.
+    Api(Box<ApiArgs>),
+    /// Run workers alone, for `api` processes on the same data.
+    Worker(Box<WorkerArgs>),
     /// Make, credit and inspect accounts, while `serve` runs or not.
     #[command(subcommand)]
     Account(AccountCommand),
@@ -87,104 +81,24 @@ impl Command {
                 Some(BenchCommand::Api(api)) => api.json,
                 None => args.engine.json,
             },
-            Self::Serve(_) | Self::File(_) | Self::Demo(_) | Self::Child(_) => false,
+            Self::Serve(_)
+            | Self::Api(_)
+            | Self::Worker(_)
+            | Self::File(_)
+            | Self::Demo(_)
+            | Self::Child(_) => false,
         }
     }
 }
 
-/// What all commands on a data directory take.
+/// What all commands on the service's data take.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataArgs {
-    /// Directory of the database and the result files.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    /// Directory of the database and the result files; made where absent.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
-    /// Where the API listens; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
-    /// Where result files are served; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8081")]
-    pub(crate) results_listen: SocketAddr,
-    /// Where `/metrics` is served for Prometheus, without a key: keep it inside; off by default.
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) metrics_listen: Option<SocketAddr>,
-    /// The API as clients reach it, such as `https://api.example.com`; by default where it listens.
-    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
-    pub(crate) base_url: Option<String>,
-    /// The result files as clients reach them; by default where they are served.
-    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
-    pub(crate) result_url: Option<String>,
-    /// Images processed at a time; by default one per core. 0 leaves the work to other processes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
-    pub(crate) workers: Option<u32>,
-    /// Threads for one image; by default the cores divided by the workers.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: Option<u32>,
-    /// Further root certificates (PEM) to trust for image URLs; repeatable.
-    #[arg(long, value_name = "FILE", value_delimiter = ',')]
-    pub(crate) source_ca: Vec<PathBuf>,
-    /// Fetch images of this host name from this address, even a private one; repeatable.
-    #[arg(long, value_name = "NAME:443=ADDR:PORT", value_delimiter = ',')]
-    pub(crate) source_connect_to: Vec<String>,
-    /// Never fetch images from these addresses, beside those that are not public; repeatable.
-    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
-    pub(crate) source_deny: Vec<IpNet>,
-    /// NAT64 prefix of this network: an address inside is judged by the IPv4 address it stands for; repeatable.
-    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
-    pub(crate) nat64_prefix: Vec<Ipv6Net>,
-    /// Failing authentications a minute from one address before 429 takes the place of 401.
-    #[arg(long, value_name = "N", default_value_t = FAILING_AUTH_PER_MINUTE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) failing_auth_per_minute: u32,
-    /// Reads a second of one account before 429; ten times as many at once.
-    #[arg(long, value_name = "N", default_value_t = READS_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) reads_per_second: u32,
-    /// Seconds after acceptance at which a task is failed and refunded if nothing else.
-    #[arg(long, value_name = "SECONDS", default_value_t = DEADLINE_SECONDS, value_parser = clap::value_parser!(i64).range(1..=86_400))]
-    pub(crate) deadline: i64,
-    /// Seconds that a task stays with a process that gives no sign of life; then another takes it.
-    #[arg(long, value_name = "SECONDS", default_value_t = LEASE_SECONDS, value_parser = clap::value_parser!(i64).range(2..=3_600))]
-    pub(crate) lease: i64,
-    /// Hours that result files are kept.
-    #[arg(long, value_name = "HOURS", default_value_t = RESULT_RETENTION_HOURS, value_parser = clap::value_parser!(i64).range(RESULT_RETENTION_HOURS_MIN..=87_600))]
-    pub(crate) result_retention: i64,
-    /// Days that task records and their idempotency keys are kept.
-    #[arg(long, value_name = "DAYS", default_value_t = RECORD_RETENTION_DAYS, value_parser = clap::value_parser!(i64).range(1..=3_650))]
-    pub(crate) record_retention: i64,
-    /// Seconds that requests and images under way have to end after SIGTERM.
-    #[arg(long, value_name = "SECONDS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=3_600))]
-    pub(crate) drain: u64,
-    /// Proxies whose `X-Forwarded-For` is believed; repeatable.
-    #[arg(long, value_name = "IP", value_delimiter = ',')]
-    pub(crate) trusted_proxy: Vec<IpAddr>,
-    /// Refuse to start where the kernel lacks a part of the sandbox that images are decoded in.
-    #[arg(long)]
-    pub(crate) require_sandbox: bool,
-    /// A misdeed for every child to commit, for tests of the sandbox; in debug builds only.
-    #[cfg(debug_assertions)]
-    #[arg(long, hide = true, value_name = "NAME")]
-    pub(crate) child_fault: Option<String>,
-    /// What is logged to standard error: a level, or directives such as `info,upscale_worker=debug`.
-    #[arg(long, value_name = "FILTER", default_value = "info")]
-    pub(crate) log: String,
-    /// How it is logged: by default readable on a terminal and JSON elsewhere.
-    #[arg(long, value_enum, default_value_t = LogFormat::Auto)]
-    pub(crate) log_format: LogFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    Auto,
-    Json,
-    Pretty,
 }
 
 #[derive(Debug, Args)]

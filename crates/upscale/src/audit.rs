@@ -38,7 +38,7 @@ impl From<&Breach> for BreachBody {
 /// Audits; success only when nothing is wrong.
 pub(crate) fn audit(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let report = block_on(async {
-        let data = Data::open_existing(&args.data).await?;
+        let data = Data::open_existing(&args.place).await?;
         Ok(data.store.audit(Some(&data.results)).await?)
     })?;
     let ok = report.breaches.is_empty();

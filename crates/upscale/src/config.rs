@@ -16,7 +16,7 @@ use crate::args::Cli;
 /// # Errors
 /// When the file of `--config` cannot be read or says what no flag means.
 pub(crate) fn read_command_line() -> anyhow::Result<Cli> {
-    let given = data_and_json_last(std::env::args_os().collect());
+    let given = place_and_json_last(std::env::args_os().collect());
     let table = match find_config(&given) {
         Some(path) => read_table(&path)?,
         None => toml::Table::new(),
@@ -25,9 +25,9 @@ pub(crate) fn read_command_line() -> anyhow::Result<Cli> {
     Cli::from_arg_matches(&matches).map_err(|error| error.exit())
 }
 
-/// `--data DIR` and `--json` may stand anywhere, before the command too, as scripts like to write them. clap has
+/// `--data DIR`, `--database URL` and `--json` may stand anywhere, before the command too, as scripts like to write them. clap has
 /// no global flag that some commands require and others lack, so they are moved to where the command takes them.
-fn data_and_json_last(given: Vec<OsString>) -> Vec<OsString> {
+fn place_and_json_last(given: Vec<OsString>) -> Vec<OsString> {
     let (mut front, mut flags) = (Vec::new(), Vec::new());
     let mut given = given.into_iter();
     let mut rest = Vec::new();
@@ -36,10 +36,11 @@ fn data_and_json_last(given: Vec<OsString>) -> Vec<OsString> {
         if text == "--" {
             rest.push(argument);
             rest.extend(given.by_ref());
-        } else if text == "--data" {
+        } else if text == "--data" || text == "--database" {
             flags.push(argument);
             flags.extend(given.next());
-        } else if text == "--json" || text.starts_with("--data=") {
+        } else if text == "--json" || text.starts_with("--data=") || text.starts_with("--database=")
+        {
             flags.push(argument);
         } else {
             front.push(argument);
@@ -165,7 +166,7 @@ mod tests {
     fn data_and_json_may_stand_before_the_command() {
         let moved = |line: &str| {
             let words = line.split(' ').map(OsString::from).collect();
-            data_and_json_last(words).join(std::ffi::OsStr::new(" "))
+            place_and_json_last(words).join(std::ffi::OsStr::new(" "))
         };
         assert_eq!(
             moved("upscale --data d --json account create n"),
@@ -198,10 +199,14 @@ mod tests {
         let table =
             "data = \"from-file\"\nworkers = 3\ndrain = 7\nsource-ca = [\"a.pem\", \"b.pem\"]";
         let args = serve(table, &["--workers", "5"]);
-        assert_eq!(args.data, PathBuf::from("from-file"));
-        assert_eq!((args.workers, args.drain, args.deadline), (Some(5), 7, 270));
+        assert_eq!(args.place.data, Some(PathBuf::from("from-file")));
+        let process = &args.process;
         assert_eq!(
-            args.source_ca,
+            (args.work.workers, process.drain, process.deadline),
+            (Some(5), 7, 270)
+        );
+        assert_eq!(
+            args.work.source_ca,
             [PathBuf::from("a.pem"), PathBuf::from("b.pem")]
         );
     }
@@ -212,8 +217,8 @@ mod tests {
             "data = \"d\"\nsource-deny = [\"52.1.0.0/16\", \"2a00::/32\"]",
             &["--nat64-prefix", "64:ff9b::/96,2a00:64::/64"],
         );
-        assert_eq!(args.source_deny.len(), 2);
-        assert_eq!(args.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
+        assert_eq!(args.work.source_deny.len(), 2);
+        assert_eq!(args.work.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
         let dressed = command(&toml::Table::new()).unwrap();
         for wrong in ["52.1.0.0/33", "nowhere", "52.1.0.0"] {
             let line = ["upscale", "serve", "--data", "d", "--source-deny", wrong];

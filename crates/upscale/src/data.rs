@@ -1,11 +1,13 @@
-//! The data directory as all commands use it: where the database and the result files stand in it, and a small
-//! runtime to ask them.
+//! The service's data as all commands use it: where the database and the result files are, and a small runtime
+//! to ask them.
 
-use std::{future::Future, path::Path};
+use std::future::Future;
 
 use anyhow::{Context, bail};
 use upscale_core::{AccountId, Clock, KeyId};
 use upscale_store::{Results, Store, StoreOptions};
+
+use crate::args::PlaceArgs;
 
 /// Result files stand in this folder of the data directory.
 const RESULTS_FOLDER: &str = "results";
@@ -17,26 +19,61 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Opens the directory and makes what is missing.
-    pub(crate) async fn open(directory: &Path, options: StoreOptions) -> anyhow::Result<Self> {
-        let shown = || format!("the data directory {}", directory.display());
-        let store = Store::open_sqlite(directory, Clock::System, options)
-            .await
-            .with_context(shown)?;
-        let results = Results::local(&directory.join(RESULTS_FOLDER)).with_context(shown)?;
-        Ok(Self { store, results })
+    /// Opens the place and makes what is missing.
+    pub(crate) async fn open(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Self> {
+        Ok(Self {
+            store: open_store(place, options).await?,
+            results: open_results(place)?,
+        })
     }
 
-    /// Opens a directory that must be there: a mistyped path must not answer as an empty service would.
-    pub(crate) async fn open_existing(directory: &Path) -> anyhow::Result<Self> {
-        if !directory.is_dir() {
-            bail!(
-                "there is no data directory {}: `serve` and `account create` make one",
-                directory.display()
-            );
-        }
-        Self::open(directory, StoreOptions::default()).await
+    /// Opens a place that must be there.
+    pub(crate) async fn open_existing(place: &PlaceArgs) -> anyhow::Result<Self> {
+        check_existing(place)?;
+        Self::open(place, StoreOptions::default()).await
     }
+}
+
+/// Opens the database alone, for commands that touch no result; makes the directory or the tables that are
+/// missing.
+pub(crate) async fn open_store(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Store> {
+    if let Some(address) = &place.database {
+        return Store::open_postgres(address, place.database_connections, Clock::System, options)
+            .await
+            .context("the database of --database");
+    }
+    let directory = place.data.as_deref();
+    let directory = directory.context("--data DIR or --database URL must say where the data is")?;
+    Store::open_sqlite(directory, Clock::System, options)
+        .await
+        .with_context(|| format!("the data directory {}", directory.display()))
+}
+
+/// Opens a database that must be there: a mistyped path must not answer as an empty service would.
+pub(crate) async fn open_existing_store(place: &PlaceArgs) -> anyhow::Result<Store> {
+    check_existing(place)?;
+    open_store(place, StoreOptions::default()).await
+}
+
+fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
+    let directory = place.data.as_deref();
+    let directory = directory.context("--data DIR must say where the result files are")?;
+    Results::local(&directory.join(RESULTS_FOLDER))
+        .with_context(|| format!("the data directory {}", directory.display()))
+}
+
+/// A database that is not there says so itself.
+fn check_existing(place: &PlaceArgs) -> anyhow::Result<()> {
+    if place.database.is_none()
+        && let Some(directory) = &place.data
+        && !directory.is_dir()
+    {
+        bail!(
+            "there is no data directory {}: `serve` and `account create` make one",
+            directory.display()
+        );
+    }
+    Ok(())
 }
 
 /// Runs a command's future on this thread; the store has threads of its own.

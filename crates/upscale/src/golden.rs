@@ -26,7 +26,9 @@ pub(crate) async fn check_engine(state: ApiState, options: ChildOptions) {
     state.engine_checked(checked);
 }
 
-async fn check(options: &ChildOptions) -> anyhow::Result<()> {
+/// # Errors
+/// When the kernels of this CPU and the portable ones disagree, or a child cannot be started.
+pub(crate) async fn check(options: &ChildOptions) -> anyhow::Result<()> {
     let (width, height) = SIZE;
     let picture = Rgb8::paint(width, height, |x, y| {
         let ring = (x * x + y * y) / 16 % 2 * 120;

@@ -7,7 +7,7 @@ use upscale_store::{KeyRecord, OldLinks};
 
 use crate::{
     args::{DataArgs, KeyCommand},
-    data::{Data, account_id, block_on, key_id, no_account},
+    data::{account_id, block_on, key_id, no_account, open_existing_store},
     output,
     shown::{time, time_if_any},
 };
@@ -65,13 +65,13 @@ impl From<&KeyRecord> for KeyBody {
 }
 
 async fn create(account: &str, permission: Permission, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let made = store.create_key(&account_id(account)?, permission).await?;
     print_new(&made.with_context(|| no_account(account))?, data.json)
 }
 
 async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let made = store.rotate_key(&key_id(key)?, overlap_seconds).await?;
     print_new(
         &made.with_context(|| format!("there is no live key {key}"))?,
@@ -80,7 +80,7 @@ async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Res
 }
 
 async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let (old_links, fate) = if refuse_old_links {
         (OldLinks::Refuse, "refused within 10 seconds")
     } else {
@@ -104,7 +104,7 @@ fn print_new((record, secret): &(KeyRecord, ApiKey), as_json: bool) -> anyhow::R
 }
 
 async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let id = account_id(account)?;
     store
         .find_account(&id)
@@ -123,7 +123,7 @@ async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
 }
 
 async fn revoke(key: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = Data::open_existing(&data.data).await?.store;
+    let store = open_existing_store(&data.place).await?;
     let revoked = store.revoke_key(&key_id(key)?).await?;
     let body = KeyBody::from(&revoked.with_context(|| format!("there is no key {key}"))?);
     if data.json {

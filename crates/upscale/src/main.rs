@@ -24,10 +24,12 @@ mod serve;
 mod shown;
 mod submit;
 mod telemetry;
+mod work;
 
 use std::process::ExitCode;
 
 use args::Command;
+use serve::Role;
 
 fn main() -> ExitCode {
     let command = match config::read_command_line() {
@@ -40,7 +42,9 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(args) => serve::serve(args)?,
+        Command::Serve(args) => serve::run(&Role::of_all(args))?,
+        Command::Api(args) => serve::run(&Role::of_api(args))?,
+        Command::Worker(args) => serve::run(&Role::of_worker(args))?,
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
         Command::Audit(args) => return audit::audit(args),

@@ -1,113 +1,115 @@
-//! `upscale serve`: opens the store, listens, starts the worker, says so, and ends all of it in order. How
-//! requests are answered and tasks done is the other rooms'.
+//! `upscale serve`, `api` and `worker`: opens the store, listens, starts the worker, says so, and ends all of it in
+//! order. How requests are answered and tasks done is the other rooms'.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use ::metrics::gauge;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use axum::Router;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::{
     net::TcpListener,
-    process::Command,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     task::{JoinError, JoinSet},
-    time::timeout,
 };
 use upscale_api::{
     ApiLimits, ApiState, ServeLimits, api_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
-use upscale_worker::{
-    ChildOptions, ConnectTo, FetchOptions, HousekeepingOptions, Worker, WorkerOptions, keep_house,
-};
+use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 
 use crate::{
-    args::ServeArgs, data::Data, file::threads, golden, kernels, metrics, output, telemetry,
+    args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
+    data::Data,
+    golden, kernels, metrics, output, telemetry,
+    work::{check_sandbox, kernels_environment, worker_options},
 };
 
 /// The service waits for disks and sockets; what computes are children.
 const RUNTIME_THREADS: usize = 2;
-/// This very program, even after its file was replaced by a newer one.
-const PROGRAM: &str = "/proc/self/exe";
-/// A probe takes milliseconds; a machine on its knees gets this long.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Threads for reading and writing result files.
 const BLOCKING_THREADS_MAX: usize = 16;
-/// A child that hangs is killed after this long, so that two of them fit into the deadline of 270 s.
-const CHILD_WALL_CLOCK: Duration = Duration::from_secs(120);
-/// Address space of a child beside what its threads may reserve. The largest orders (1.5 MP at 2x, 0.75 MP at
-/// 4x, 16-bit with alpha) need less than half of it.
-const CHILD_BYTES_MAX: u64 = 3 << 29;
-/// Address space that a thread reserves without using it: its stack, and an arena of the allocator.
-const THREAD_BYTES: u64 = 72 << 20;
+/// What one process does: the front, the work, or both.
+pub(crate) struct Role<'a> {
+    place: &'a PlaceArgs,
+    front: Option<&'a FrontArgs>,
+    work: Option<&'a WorkArgs>,
+    process: &'a ProcessArgs,
+}
 
-/// Serves until SIGTERM or SIGINT.
+impl<'a> Role<'a> {
+    pub(crate) fn of_all(args: &'a ServeArgs) -> Self {
+        Self {
+            place: &args.place,
+            front: Some(&args.front),
+            work: Some(&args.work),
+            process: &args.process,
+        }
+    }
+
+    pub(crate) fn of_api(args: &'a ApiArgs) -> Self {
+        Self {
+            place: &args.place,
+            front: Some(&args.front),
+            work: None,
+            process: &args.process,
+        }
+    }
+
+    pub(crate) fn of_worker(args: &'a WorkerArgs) -> Self {
+        Self {
+            place: &args.place,
+            front: None,
+            work: Some(&args.work),
+            process: &args.process,
+        }
+    }
+}
+
+/// Runs the role until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// When it cannot start, or a part of it ended by itself.
-pub(crate) fn serve(args: &ServeArgs) -> anyhow::Result<()> {
-    telemetry::start(&args.log, args.log_format)?;
+pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
+    telemetry::start(&role.process.log, role.process.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()
         .context("the runtime did not start")?;
-    let ended = runtime.block_on(run(args));
+    let ended = runtime.block_on(run_parts(role));
     // A file operation that hangs must not keep a process alive that was told twice to stop.
     runtime.shutdown_background();
     ended
 }
 
-async fn run(args: &ServeArgs) -> anyhow::Result<()> {
+async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let counting = start_counting(args).await?;
-    check_sandbox(args.require_sandbox).await?;
-    let data = Data::open(&args.data, store_options(args)).await?;
-    let (api, results) = (
-        listen(args.listen).await?,
-        listen(args.results_listen).await?,
-    );
-    let ready = Ready::new(
-        &api,
-        &results,
-        counting.as_ref().map(|(listener, _)| listener),
-    )?;
-    let state = ApiState::new(
-        data.store.clone(),
-        data.results.clone(),
-        args.base_url.as_deref().unwrap_or(&ready.api),
-        args.result_url.as_deref().unwrap_or(&ready.results),
-        api_limits(args),
-    );
+    let counting = start_counting(role.process).await?;
+    if let Some(work) = role.work {
+        check_sandbox(work.require_sandbox).await?;
+    }
+    let data = Data::open(role.place, store_options(role.process)).await?;
     let (stop, stopped) = watch::channel(false);
-    let limits = ServeLimits {
-        drain_timeout: Duration::from_secs(args.drain),
-        ..ServeLimits::default()
-    };
-    let mut parts = JoinSet::new();
-    parts.spawn(front(
-        api,
-        api_router(state.clone()),
-        limits.clone(),
-        stopped.clone(),
-    ));
-    parts.spawn(front(
-        results,
-        results_router(state.clone()),
-        limits,
-        stopped.clone(),
-    ));
+    let mut parts = Parts::new();
+    let mut ready = Ready::default();
     if let Some((listener, handle)) = counting {
+        ready.metrics = Some(url(&listener)?);
         let router = metrics::router(handle, data.store.clone());
         let limits = ServeLimits::default();
         parts.spawn(front(listener, router, limits, stopped.clone()));
     }
-    start_golden_image(args, &state)?;
-    parts.spawn(work(args, data, stopped)?);
+    let state = match role.front {
+        Some(args) => {
+            let front = Front::listen(args, &mut ready).await?;
+            Some(front.start(args, role.process, &data, &mut parts, &stopped))
+        }
+        None => None,
+    };
+    check_engine(role, state.as_ref()).await?;
+    parts.spawn(work(role, data, stopped)?);
     output::json(&ready)?;
     tracing::info!(api = ready.api, results = ready.results, "ready");
     let ended_early = tokio::select! {
@@ -117,7 +119,9 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
         }
         ended = parts.join_next() => Some(ended),
     };
-    state.begin_draining();
+    if let Some(state) = state {
+        state.begin_draining();
+    }
     stop.send_replace(true);
     tokio::select! {
         drained = drain(parts) => drained?,
@@ -129,9 +133,63 @@ async fn run(args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
+type Parts = JoinSet<anyhow::Result<()>>;
+
+/// The two listeners of what customers reach.
+struct Front {
+    api: TcpListener,
+    results: TcpListener,
+    base_url: String,
+    result_url: String,
+}
+
+impl Front {
+    async fn listen(args: &FrontArgs, ready: &mut Ready) -> anyhow::Result<Self> {
+        let (api, results) = (
+            listen(args.listen).await?,
+            listen(args.results_listen).await?,
+        );
+        let (api_url, results_url) = (url(&api)?, url(&results)?);
+        (ready.api, ready.results) = (Some(api_url.clone()), Some(results_url.clone()));
+        Ok(Self {
+            api,
+            results,
+            base_url: args.base_url.clone().unwrap_or(api_url),
+            result_url: args.result_url.clone().unwrap_or(results_url),
+        })
+    }
+
+    /// Answers from now on.
+    fn start(
+        self,
+        args: &FrontArgs,
+        process: &ProcessArgs,
+        data: &Data,
+        parts: &mut Parts,
+        stopped: &watch::Receiver<bool>,
+    ) -> ApiState {
+        let state = ApiState::new(
+            data.store.clone(),
+            data.results.clone(),
+            &self.base_url,
+            &self.result_url,
+            api_limits(args),
+        );
+        let limits = ServeLimits {
+            drain_timeout: Duration::from_secs(process.drain),
+            ..ServeLimits::default()
+        };
+        let router = api_router(state.clone());
+        parts.spawn(front(self.api, router, limits.clone(), stopped.clone()));
+        let router = results_router(state.clone());
+        parts.spawn(front(self.results, router, limits, stopped.clone()));
+        state
+    }
+}
+
 /// Before anything else counts; none unless `/metrics` has an address.
 async fn start_counting(
-    args: &ServeArgs,
+    args: &ProcessArgs,
 ) -> anyhow::Result<Option<(TcpListener, PrometheusHandle)>> {
     let Some(address) = args.metrics_listen else {
         return Ok(None);
@@ -141,7 +199,7 @@ async fn start_counting(
     Ok(Some((listener, handle)))
 }
 
-fn api_limits(args: &ServeArgs) -> ApiLimits {
+fn api_limits(args: &FrontArgs) -> ApiLimits {
     ApiLimits {
         trusted_proxies: args.trusted_proxy.clone(),
         failing_auth_per_minute: args.failing_auth_per_minute,
@@ -150,25 +208,41 @@ fn api_limits(args: &ServeArgs) -> ApiLimits {
     }
 }
 
-/// Where images are made, the process is not ready before one came out right.
-fn start_golden_image(args: &ServeArgs, state: &ApiState) -> anyhow::Result<()> {
-    if let Some(worker) = worker_options(args)? {
-        let mut child = worker.child;
-        child.environment = kernels_environment().collect();
-        state.expect_engine();
-        tokio::spawn(golden::check_engine(state.clone(), child));
+/// Where images are made, the process is not ready before one came out right: the API says so in the meantime,
+/// and a worker alone does not start.
+async fn check_engine(role: &Role<'_>, state: Option<&ApiState>) -> anyhow::Result<()> {
+    let options = match role.work {
+        Some(args) => worker_options(args, role.process)?,
+        None => None,
+    };
+    let Some(mut options) = options else {
+        return Ok(());
+    };
+    options.child.environment = kernels_environment().collect();
+    match state {
+        Some(state) => {
+            state.expect_engine();
+            tokio::spawn(golden::check_engine(state.clone(), options.child));
+            Ok(())
+        }
+        None => golden::check(&options.child)
+            .await
+            .context("the golden image failed"),
     }
-    Ok(())
 }
 
 /// The worker; or, where there is none, the keeping of deadlines and refunds, which must go on while nobody works.
 fn work(
-    args: &ServeArgs,
+    role: &Role<'_>,
     data: Data,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let Data { store, results } = data;
-    let worker = match worker_options(args)? {
+    let options = match role.work {
+        Some(args) => worker_options(args, role.process)?,
+        None => None,
+    };
+    let worker = match options {
         Some(options) => Some(Worker::new(store.clone(), results.clone(), options)?),
         None => None,
     };
@@ -192,7 +266,7 @@ fn why_ended(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Error {
     }
 }
 
-async fn drain(mut parts: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+async fn drain(mut parts: Parts) -> anyhow::Result<()> {
     while let Some(ended) = parts.join_next().await {
         ended.context("a part of the service broke")??;
     }
@@ -200,7 +274,7 @@ async fn drain(mut parts: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn store_options(args: &ServeArgs) -> StoreOptions {
+fn store_options(args: &ProcessArgs) -> StoreOptions {
     StoreOptions {
         deadline_seconds: args.deadline,
         lease_seconds: args.lease,
@@ -229,133 +303,31 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|&stopped| stopped).await;
 }
 
-/// The embedded worker; none with `--workers 0`.
-fn worker_options(args: &ServeArgs) -> anyhow::Result<Option<WorkerOptions>> {
-    let cores = threads(None);
-    let slots = args.workers.unwrap_or(u32::try_from(cores)?);
-    if slots == 0 {
-        return Ok(None);
-    }
-    let threads = args
-        .threads
-        .map_or(cores / usize::try_from(slots)?, |threads| threads as usize)
-        .max(1);
-    let lease = Duration::from_secs(args.lease.unsigned_abs());
-    let connect_to = args
-        .source_connect_to
-        .iter()
-        .map(|text| text.parse::<ConnectTo>());
-    Ok(Some(WorkerOptions {
-        fetch: FetchOptions {
-            connect_to: connect_to.collect::<Result<_, _>>()?,
-            ca_files: args.source_ca.clone(),
-            denied: args.source_deny.clone(),
-            nat64_prefixes: args.nat64_prefix.clone(),
-            ..FetchOptions::default()
-        },
-        // Four beats fit into a lease, and a silent claim is given up well before another process may have it.
-        heartbeat_every: lease / 4,
-        lease_margin: lease / 6,
-        drain: Duration::from_secs(args.drain),
-        ..WorkerOptions::new(slots, child_options(args, u16::try_from(threads)?))
-    }))
-}
-
-/// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.
-async fn check_sandbox(required: bool) -> anyhow::Result<()> {
-    let mut probe = Command::new(PROGRAM);
-    probe.args(["child", "--probe"]).stdin(Stdio::null());
-    let output = timeout(PROBE_TIMEOUT, probe.kill_on_drop(true).output())
-        .await
-        .context("the sandbox's probe hangs")?
-        .context("the sandbox's probe did not start")?;
-    let missing: Vec<String> = serde_json::from_slice(&output.stdout).with_context(|| {
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!(
-            "the sandbox's probe said nothing ({}): {words}",
-            output.status
-        )
-    })?;
-    for part in &missing {
-        let name = part.split(':').next().unwrap_or_default().to_owned();
-        gauge!("upscale_sandbox_missing", "part" => name).set(1.0);
-        tracing::warn!(
-            missing = part,
-            "images are decoded without a part of the sandbox"
-        );
-    }
-    if required && !missing.is_empty() {
-        bail!(
-            "--require-sandbox: this kernel lacks {}",
-            missing.join(", ")
-        );
-    }
-    Ok(())
-}
-
-/// What children see of our environment: the choice of kernels, and nothing else.
-fn child_environment(args: &ServeArgs) -> Vec<(OsString, OsString)> {
-    kernels_environment().chain(child_fault(args)).collect()
-}
-
-fn kernels_environment() -> impl Iterator<Item = (OsString, OsString)> {
-    let value = std::env::var_os(kernels::VARIABLE);
-    value
-        .map(|value| (kernels::VARIABLE.into(), value))
-        .into_iter()
-}
-
-#[cfg(debug_assertions)]
-fn child_fault(args: &ServeArgs) -> Option<(OsString, OsString)> {
-    let name = args.child_fault.as_ref()?;
-    Some((crate::fault::VARIABLE.into(), name.into()))
-}
-
-/// A release build's children commit no fault.
-#[cfg(not(debug_assertions))]
-fn child_fault(_: &ServeArgs) -> Option<(OsString, OsString)> {
-    None
-}
-
-fn child_options(args: &ServeArgs, threads: u16) -> ChildOptions {
-    let seconds = u32::try_from(args.deadline).unwrap_or(u32::MAX);
-    ChildOptions {
-        program: PathBuf::from(PROGRAM),
-        arguments: vec!["child".into()],
-        environment: child_environment(args),
-        wall_clock: CHILD_WALL_CLOCK.min(Duration::from_secs(seconds.into())),
-        threads,
-        memory_bytes_max: CHILD_BYTES_MAX + u64::from(threads) * THREAD_BYTES,
-        cpu_seconds_max: seconds.saturating_mul(threads.into()),
-    }
-}
-
-/// The one line on standard output.
+/// The one line on standard output: the addresses of what listens.
 #[derive(Serialize)]
 struct Ready {
     event: &'static str,
-    api: String,
-    results: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
 }
 
-impl Ready {
-    fn new(
-        api: &TcpListener,
-        results: &TcpListener,
-        metrics: Option<&TcpListener>,
-    ) -> anyhow::Result<Self> {
-        let url = |listener: &TcpListener| -> anyhow::Result<String> {
-            Ok(format!("http://{}", listener.local_addr()?))
-        };
-        Ok(Self {
+impl Default for Ready {
+    fn default() -> Self {
+        Self {
             event: "ready",
-            api: url(api)?,
-            results: url(results)?,
-            metrics: metrics.map(url).transpose()?,
-        })
+            api: None,
+            results: None,
+            metrics: None,
+        }
     }
+}
+
+fn url(listener: &TcpListener) -> anyhow::Result<String> {
+    Ok(format!("http://{}", listener.local_addr()?))
 }
 
 /// The two signals that mean "stop".

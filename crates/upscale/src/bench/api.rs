@@ -13,18 +13,13 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use upscale_core::{
-    Credits, Permission,
+    Clock, Credits, Permission,
     limits::{ACTIVE_TASKS_MAX, CREATE_REQUESTS_PER_MINUTE},
 };
 use upscale_store::{Store, StoreOptions};
 
 use super::load::{Pace, measure};
-use crate::{
-    args::BenchApiArgs,
-    data::{Data, block_on},
-    output,
-    running::Running,
-};
+use crate::{args::BenchApiArgs, data::block_on, output, running::Running};
 
 /// Creates of one account: its active tasks are not processed here, and its minute allows more.
 const TASKS_PER_ACCOUNT: usize = if ACTIVE_TASKS_MAX < CREATE_REQUESTS_PER_MINUTE {
@@ -112,7 +107,7 @@ fn measure_syncs(folder: &Path) -> anyhow::Result<f64> {
 
 /// Accounts with credits and a key each, and a worker with slots enough.
 async fn prepare(data: &Path, accounts: usize) -> anyhow::Result<Vec<String>> {
-    let store = Data::open(data, StoreOptions::default()).await?.store;
+    let store = Store::open_sqlite(data, Clock::System, StoreOptions::default()).await?;
     let mut keys = Vec::with_capacity(accounts);
     let mut making = JoinSet::new();
     for number in 0..accounts {

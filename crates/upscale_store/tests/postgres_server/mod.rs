@@ -135,11 +135,6 @@ impl PostgresServer {
         );
     }
 
-    /// Removes a database, whoever is connected.
-    pub fn drop_database(&self, name: &str) {
-        self.sql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
-    }
-
     /// Runs statements as the superuser; what they print, unaligned.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(self.binaries.join("psql"));

@@ -1,0 +1,157 @@
+//! The flags of the processes that run the service: where its data is, the front (API and result files), the
+//! work, and the process itself. `serve` takes all of them, `api` and `worker` their part.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
+use upscale_core::limits::{
+    DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
+    RESULT_RETENTION_HOURS_MIN,
+};
+use upscale_worker::{IpNet, Ipv6Net};
+
+use super::parse::parse_public_url;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) front: FrontArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) front: FrontArgs,
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+}
+
+/// Where accounts, tasks and results are kept. Every process of a service names the same place.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PlaceArgs {
+    /// Directory of the database and the result files; `serve` and `account create` make it where absent.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// PostgreSQL (15 or newer) in place of the directory's database, for processes on several machines:
+    /// `postgres://user:password@host/database?sslmode=verify-full`. Better given as UPSCALE_DATABASE: other
+    /// users of the machine see a command line.
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) database: Option<String>,
+    /// Connections to PostgreSQL that this process opens at most.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) database_connections: u32,
+}
+
+/// What customers reach.
+#[derive(Debug, Args)]
+pub(crate) struct FrontArgs {
+    /// Where the API listens; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where result files are served; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8081")]
+    pub(crate) results_listen: SocketAddr,
+    /// The API as clients reach it, such as `https://api.example.com`; by default where it listens.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) base_url: Option<String>,
+    /// The result files as clients reach them; by default where they are served.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) result_url: Option<String>,
+    /// Failing authentications a minute from one address before 429 takes the place of 401.
+    #[arg(long, value_name = "N", default_value_t = FAILING_AUTH_PER_MINUTE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) failing_auth_per_minute: u32,
+    /// Reads a second of one account before 429; ten times as many at once.
+    #[arg(long, value_name = "N", default_value_t = READS_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) reads_per_second: u32,
+    /// Proxies whose `X-Forwarded-For` is believed; repeatable.
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
+    pub(crate) trusted_proxy: Vec<IpAddr>,
+}
+
+/// How images are worked on.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    /// Images processed at a time; by default one per core. 0 leaves the work to other processes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub(crate) workers: Option<u32>,
+    /// Threads for one image; by default the cores divided by the workers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// Further root certificates (PEM) to trust for image URLs; repeatable.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub(crate) source_ca: Vec<PathBuf>,
+    /// Fetch images of this host name from this address, even a private one; repeatable.
+    #[arg(long, value_name = "NAME:443=ADDR:PORT", value_delimiter = ',')]
+    pub(crate) source_connect_to: Vec<String>,
+    /// Never fetch images from these addresses, beside those that are not public; repeatable.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',')]
+    pub(crate) source_deny: Vec<IpNet>,
+    /// NAT64 prefix of this network: an address inside is judged by the IPv4 address it stands for; repeatable.
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
+    pub(crate) nat64_prefix: Vec<Ipv6Net>,
+    /// Refuse to start where the kernel lacks a part of the sandbox that images are decoded in.
+    #[arg(long)]
+    pub(crate) require_sandbox: bool,
+    /// A misdeed for every child to commit, for tests of the sandbox; in debug builds only.
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub(crate) child_fault: Option<String>,
+}
+
+/// What all processes of a service agree on, and how each ends and logs.
+#[derive(Debug, Args)]
+pub(crate) struct ProcessArgs {
+    /// Seconds after acceptance at which a task is failed and refunded if nothing else.
+    #[arg(long, value_name = "SECONDS", default_value_t = DEADLINE_SECONDS, value_parser = clap::value_parser!(i64).range(1..=86_400))]
+    pub(crate) deadline: i64,
+    /// Seconds that a task stays with a process that gives no sign of life; then another takes it.
+    #[arg(long, value_name = "SECONDS", default_value_t = LEASE_SECONDS, value_parser = clap::value_parser!(i64).range(2..=3_600))]
+    pub(crate) lease: i64,
+    /// Hours that result files are kept.
+    #[arg(long, value_name = "HOURS", default_value_t = RESULT_RETENTION_HOURS, value_parser = clap::value_parser!(i64).range(RESULT_RETENTION_HOURS_MIN..=87_600))]
+    pub(crate) result_retention: i64,
+    /// Days that task records and their idempotency keys are kept.
+    #[arg(long, value_name = "DAYS", default_value_t = RECORD_RETENTION_DAYS, value_parser = clap::value_parser!(i64).range(1..=3_650))]
+    pub(crate) record_retention: i64,
+    /// Seconds that requests and images under way have to end after SIGTERM.
+    #[arg(long, value_name = "SECONDS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub(crate) drain: u64,
+    /// Where `/metrics` is served for Prometheus, without a key: keep it inside; off by default.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// What is logged to standard error: a level, or directives such as `info,upscale_worker=debug`.
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    pub(crate) log: String,
+    /// How it is logged: by default readable on a terminal and JSON elsewhere.
+    #[arg(long, value_enum, default_value_t = LogFormat::Auto)]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Auto,
+    Json,
+    Pretty,
+}

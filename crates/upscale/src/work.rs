@@ -1,0 +1,131 @@
+//! What a process that works needs: the worker's options, the children's, and a look at the sandbox before
+//! the first image comes.
+
+use std::{ffi::OsString, path::PathBuf, process::Stdio, time::Duration};
+
+use ::metrics::gauge;
+use anyhow::{Context, bail};
+use tokio::{process::Command, time::timeout};
+use upscale_worker::{ChildOptions, ConnectTo, FetchOptions, WorkerOptions};
+
+use crate::{
+    args::{ProcessArgs, WorkArgs},
+    file::threads,
+    kernels,
+};
+
+/// This very program, even after its file was replaced by a newer one.
+const PROGRAM: &str = "/proc/self/exe";
+/// A probe takes milliseconds; a machine on its knees gets this long.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A child that hangs is killed after this long, so that two of them fit into the deadline of 270 s.
+const CHILD_WALL_CLOCK: Duration = Duration::from_secs(120);
+/// Address space of a child beside what its threads may reserve. The largest orders (1.5 MP at 2x, 0.75 MP at
+/// 4x, 16-bit with alpha) need less than half of it.
+const CHILD_BYTES_MAX: u64 = 3 << 29;
+/// Address space that a thread reserves without using it: its stack, and an arena of the allocator.
+const THREAD_BYTES: u64 = 72 << 20;
+
+/// The worker; none with `--workers 0`.
+pub(crate) fn worker_options(
+    args: &WorkArgs,
+    process: &ProcessArgs,
+) -> anyhow::Result<Option<WorkerOptions>> {
+    let cores = threads(None);
+    let slots = args.workers.unwrap_or(u32::try_from(cores)?);
+    if slots == 0 {
+        return Ok(None);
+    }
+    let threads = args
+        .threads
+        .map_or(cores / usize::try_from(slots)?, |threads| threads as usize)
+        .max(1);
+    let lease = Duration::from_secs(process.lease.unsigned_abs());
+    let connect_to = args
+        .source_connect_to
+        .iter()
+        .map(|text| text.parse::<ConnectTo>());
+    Ok(Some(WorkerOptions {
+        fetch: FetchOptions {
+            connect_to: connect_to.collect::<Result<_, _>>()?,
+            ca_files: args.source_ca.clone(),
+            denied: args.source_deny.clone(),
+            nat64_prefixes: args.nat64_prefix.clone(),
+            ..FetchOptions::default()
+        },
+        // Four beats fit into a lease, and a silent claim is given up well before another process may have it.
+        heartbeat_every: lease / 4,
+        lease_margin: lease / 6,
+        drain: Duration::from_secs(process.drain),
+        ..WorkerOptions::new(slots, child_options(args, process, u16::try_from(threads)?))
+    }))
+}
+
+/// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.
+pub(crate) async fn check_sandbox(required: bool) -> anyhow::Result<()> {
+    let mut probe = Command::new(PROGRAM);
+    probe.args(["child", "--probe"]).stdin(Stdio::null());
+    let output = timeout(PROBE_TIMEOUT, probe.kill_on_drop(true).output())
+        .await
+        .context("the sandbox's probe hangs")?
+        .context("the sandbox's probe did not start")?;
+    let missing: Vec<String> = serde_json::from_slice(&output.stdout).with_context(|| {
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        format!(
+            "the sandbox's probe said nothing ({}): {words}",
+            output.status
+        )
+    })?;
+    for part in &missing {
+        let name = part.split(':').next().unwrap_or_default().to_owned();
+        gauge!("upscale_sandbox_missing", "part" => name).set(1.0);
+        tracing::warn!(
+            missing = part,
+            "images are decoded without a part of the sandbox"
+        );
+    }
+    if required && !missing.is_empty() {
+        bail!(
+            "--require-sandbox: this kernel lacks {}",
+            missing.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// What children see of our environment: the choice of kernels, and nothing else.
+fn child_environment(args: &WorkArgs) -> Vec<(OsString, OsString)> {
+    kernels_environment().chain(child_fault(args)).collect()
+}
+
+pub(crate) fn kernels_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let value = std::env::var_os(kernels::VARIABLE);
+    value
+        .map(|value| (kernels::VARIABLE.into(), value))
+        .into_iter()
+}
+
+#[cfg(debug_assertions)]
+fn child_fault(args: &WorkArgs) -> Option<(OsString, OsString)> {
+    let name = args.child_fault.as_ref()?;
+    Some((crate::fault::VARIABLE.into(), name.into()))
+}
+
+/// A release build's children commit no fault.
+#[cfg(not(debug_assertions))]
+fn child_fault(_: &WorkArgs) -> Option<(OsString, OsString)> {
+    None
+}
+
+fn child_options(args: &WorkArgs, process: &ProcessArgs, threads: u16) -> ChildOptions {
+    let seconds = u32::try_from(process.deadline).unwrap_or(u32::MAX);
+    ChildOptions {
+        program: PathBuf::from(PROGRAM),
+        arguments: vec!["child".into()],
+        environment: child_environment(args),
+        wall_clock: CHILD_WALL_CLOCK.min(Duration::from_secs(seconds.into())),
+        threads,
+        memory_bytes_max: CHILD_BYTES_MAX + u64::from(threads) * THREAD_BYTES,
+        cpu_seconds_max: seconds.saturating_mul(threads.into()),
+    }
+}
