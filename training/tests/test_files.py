@@ -1,5 +1,6 @@
 """Weight files and what stands beside them, those in the repository included."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,10 @@ def save(network: Network, path: Path, dtype: torch.dtype = torch.float32) -> No
     save_weights(network, path, name="t", commit="none", steps=3, dtype=dtype)
 
 
-@pytest.mark.parametrize("shape", [tier("f", 2), tier("f", 4, "span")])
+TOLD = replace(tier("f", 2), conditioned=True)
+
+
+@pytest.mark.parametrize("shape", [tier("f", 2), tier("f", 4, "span"), TOLD])
 def test_a_network_comes_back_from_its_file(shape, tmp_path):
     network, small = stirred(shape), torch.rand(1, 3, 9, 7)
     save(network, tmp_path / "t.safetensors")
@@ -51,15 +55,27 @@ def test_the_receptive_field_is_the_one_on_the_card():
     assert 20 - reached.min() == receptive_radius(shape)
 
 
-def test_an_export_is_whole(picture_folder, tmp_path):
-    recipe = Recipe(name="t", scale=2, steps=5, channels=4, blocks=1)
-    Run(recipe, "cpu").save(tmp_path / "t.pt")
+@pytest.mark.parametrize("conditioned", [False, True])
+def test_an_export_is_whole(conditioned, picture_folder, tmp_path):
+    recipe = Recipe(name="t", scale=2, steps=5, channels=4, blocks=1, conditioned=conditioned)
+    run = Run(recipe, "cpu")
+    for value in run.average.parameters():
+        torch.nn.init.normal_(value, std=0.05)
+    run.save(tmp_path / "t.pt")
     path, recipe, state = export(tmp_path / "t.pt", tmp_path, "none")
     golden = load_file(tmp_path / "t.golden.safetensors")
     network, _ = load_weights(path)
-    torch.testing.assert_close(network.upscale(golden["input"]), golden["output"], atol=1e-5, rtol=0.0)
+    golden_holds(network, golden)
     text = card(path, recipe, state, picture_folder, "none", "figures")
     assert "6 clean pictures: synthetic 6. Their licences: CC0-1.0 6." in text
+
+
+def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
+    told = [torch.zeros(4), *golden.get("conditions", [])]
+    names = ["output", *(f"output.{index}" for index in range(len(told) - 1))]
+    assert set(golden) - {"conditions"} == {"input", *names}
+    for condition, name in zip(told, names, strict=True):
+        torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
 @pytest.mark.parametrize("name", ["f-x2", "f-x4"])
@@ -68,5 +84,5 @@ def test_the_shipped_files_belong_together(name):
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")
     assert metadata["name"] == name and int(metadata["steps"]) > 0
     assert torch.equal(golden["input"], golden_input())
-    torch.testing.assert_close(network.upscale(golden["input"]), golden["output"], atol=1e-5, rtol=0.0)
+    golden_holds(network, golden)
     assert (golden["output"] - Network(network.architecture).upscale(golden["input"])).abs().max() > 0.01

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional
@@ -53,6 +55,27 @@ def test_the_layers_are_those_of_the_design(shape):
 @pytest.mark.parametrize("name, parameters", [("f", 128_716), ("s", 410_700), ("x", 1_169_932)])
 def test_the_tiers_have_the_sizes_of_the_design(name, parameters):
     assert sum(value.numel() for value in Network(tier(name, 2)).parameters()) == parameters
+
+
+def test_a_condition_is_folded_into_the_weights():
+    network, small = stirred(replace(tier("f", 2), conditioned=True)), torch.rand(1, 3, 9, 8)
+    torch.nn.init.normal_(network.cond[2].weight, std=0.1)
+    told = torch.tensor([1.0, 0.6, 0.7, 1.0])
+    outputs = network.cond(told).detach().view(-1, 2, 32)
+    plain = Network(tier("f", 2))
+    plain.load_state_dict({key: value for key, value in network.state_dict().items() if not key.startswith("cond.")})
+    with torch.no_grad():
+        convs = [conv for block in plain.blocks for conv in (block.conv1, block.conv2, block.conv3)]
+        for conv, (scale, offset) in zip(convs, outputs, strict=True):
+            conv.weight *= 1.0 + scale[:, None, None, None]
+            conv.bias.mul_(1.0 + scale).add_(offset)
+    torch.testing.assert_close(network(small, told), plain(small), atol=1e-5, rtol=1e-5)
+    assert (network(small, told) - network(small)).abs().max() > 1e-3
+
+
+def test_before_training_a_condition_changes_nothing():
+    network, small = stirred(replace(tier("f", 2), conditioned=True)), torch.rand(1, 3, 9, 8)
+    assert torch.equal(network(small, torch.tensor([1.0, 0.6, 0.7, 1.0])), network(small))
 
 
 def test_what_ships_stays_in_range():

@@ -1,13 +1,11 @@
-"""Training pictures: decoded once into one uint8 file, shrunk once per scale, cropped into batches by step.
-
-A batch depends on (seed, step) alone, so that a resumed run draws exactly what an unbroken one would.
-"""
+"""Training pictures: decoded once into one uint8 file, cut into patches. What happens to them then is mixture.py's."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +15,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from .resize import resize_8bit
+from .rendered import page
 
-# Every clean picture is cut to a multiple of this, so that x2 and x4 share one cache.
+# Every clean picture is cut to a multiple of this.
 MULTIPLE = 4
+# Of the patches, how many come from the pages drawn by code.
+PAGE_SHARE = 1.0 / 6.0
 PICTURE_PIXELS_MAX = 16_000_000
 
 
@@ -54,44 +54,21 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
 
 
 class Pictures:
-    """Clean and shrunk pictures of one scale, memory-mapped from a cache folder."""
+    """The clean pictures of a folder and pages drawn by code, memory-mapped from a cache; cut into patches by draws."""
 
-    def __init__(self, folder: Path, cache: Path, scale: int) -> None:
+    def __init__(self, folder: Path, cache: Path, scale: int, pages: int = 0, device: str = "cpu") -> None:
         names = [row.file for row in read_attribution(folder)]
+        cache.mkdir(parents=True, exist_ok=True)
+        self.scale, self.device = scale, device
         # The key changes with the list of pictures: a cache of another list is never taken for this one.
         key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
-        cache.mkdir(parents=True, exist_ok=True)
-        self.scale = scale
-        self.clean = Packed(cache / f"clean-{key}")
-        self.shrunk = Packed(cache / f"shrunk-x{scale}-{key}")
-        if not self.clean.exists():
-            self.clean.write(read_picture(folder / name) for name in names)
-        self.clean.open()
-        if not self.shrunk.exists():
-            self.shrunk.write(resize_8bit(big, big.shape[0] // scale, big.shape[1] // scale) for big in self.clean)
-        self.shrunk.open()
+        self.clean = packed(cache / f"clean-{key}", (read_picture(folder / name) for name in names))
+        self.pages = packed(cache / f"pages-{pages}", (page(seed) for seed in range(pages))) if pages else None
 
-    def batch(self, seed: int, step: int, size: int, side: int) -> tuple[Tensor, Tensor]:
-        """Small [size, 3, side, side] and clean [size, 3, side*scale, side*scale] patches in 0..1.
-
-        A picture is drawn in proportion to its area and turned or mirrored into one of eight positions.
-        """
-        draw = np.random.default_rng([seed, step])
-        fits = np.minimum(self.shrunk.shape[:, 0], self.shrunk.shape[:, 1]) >= side
-        if not fits.any():
-            raise ValueError(f"no picture is {side} pixels on its shorter side after shrinking {self.scale} times")
-        area = np.where(fits, self.shrunk.shape[:, 0] * self.shrunk.shape[:, 1], 0).astype(np.float64)
-        chosen = draw.choice(len(area), size=size, p=area / area.sum())
-        pairs = [self.patch(draw, picture, side) for picture in chosen]
-        return as_batch([small for small, _ in pairs]), as_batch([clean for _, clean in pairs])
-
-    def patch(self, draw: np.random.Generator, picture: int, side: int) -> tuple[NDArray, NDArray]:
-        height, width = self.shrunk.shape[picture]
-        y, x = draw.integers(height - side + 1), draw.integers(width - side + 1)
-        turn, mirror, scale = draw.integers(4), draw.integers(2), self.scale
-        small = self.shrunk[picture][y : y + side, x : x + side]
-        clean = self.clean[picture][y * scale : (y + side) * scale, x * scale : (x + side) * scale]
-        return place(small, turn, mirror), place(clean, turn, mirror)
+    def patches(self, draw: np.random.Generator, size: int, side: int) -> Tensor:
+        """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
+        drawn = draw.random(size) < PAGE_SHARE if self.pages else [False] * size
+        return as_batch([(self.pages if one else self.clean).patch(draw, side) for one in drawn]).to(self.device)
 
 
 class Packed:
@@ -116,6 +93,7 @@ class Packed:
         self.shape = np.array(json.loads(self.index.read_text()))
         ends = np.cumsum(self.shape[:, 0] * self.shape[:, 1] * 3)
         self.start = np.concatenate([[0], ends[:-1]])
+        self.areas = np.cumsum(self.shape[:, 0] * self.shape[:, 1])
         self.pixels = np.asarray(np.memmap(self.raw, dtype=np.uint8, mode="r", shape=(int(ends[-1]),)))
 
     def __len__(self) -> int:
@@ -127,6 +105,24 @@ class Packed:
         height, width = self.shape[picture]
         start = self.start[picture]
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
+
+
+    def patch(self, draw: np.random.Generator, side: int) -> NDArray[np.uint8]:
+        """One of [side, side, 3]; a picture is drawn in proportion to its area."""
+        if (self.shape.min(axis=1) < side).any():
+            raise ValueError(f"a picture of {self.raw} is smaller than the {side} pixels of a patch")
+        picture = self[int(np.searchsorted(self.areas, draw.integers(self.areas[-1]), side="right"))]
+        y, x = (int(draw.integers(length - side + 1)) for length in picture.shape[:2])
+        return place(picture[y : y + side, x : x + side], draw.integers(4), draw.integers(2))
+
+
+def packed(stem: Path, pictures: Iterable[NDArray[np.uint8]]) -> Packed:
+    """The packed file of that name, written first where it is not there."""
+    found = Packed(stem)
+    if not found.exists():
+        found.write(pictures)
+    found.open()
+    return found
 
 
 def place(patch: NDArray, turn: int, mirror: int) -> NDArray:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from .condition import CLEAN
 from .network import Network
 from .resize import resize_8bit, to_8bit
 from .weights import load_weights
@@ -72,12 +73,14 @@ def interpolate(kernel: str) -> Enlarger:
     return lambda small, scale: resize_8bit(small, small.shape[0] * scale, small.shape[1] * scale, kernel)
 
 
-def network_enlarger(network: Network) -> Enlarger:
+def network_enlarger(network: Network, told: tuple[float, ...] = CLEAN) -> Enlarger:
+    """`told` is what a conditioned network hears of every picture."""
+
     def enlarge(small: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
         if scale != network.architecture.scale:
             raise ValueError(f"a network for {network.architecture.scale}x was asked for {scale}x")
         batch = torch.from_numpy(small.astype(np.float32) / 255.0).permute(2, 0, 1)[None]
-        return to_8bit(network.upscale(batch)[0].permute(1, 2, 0).numpy())
+        return to_8bit(network.upscale(batch, torch.tensor(told))[0].permute(1, 2, 0).numpy())
 
     return enlarge
 

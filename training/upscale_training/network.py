@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .condition import CLEAN, HIDDEN, INPUTS
 from .resize import cubic_phases
 
 # Channels and blocks of each tier; multiplies per input pixel: F 128 K, S 410 K, X 1.17 M at x2.
@@ -20,6 +22,7 @@ class Architecture:
 
     `arch` is `residual` (h' = o3 + h) or `span` (h' = (o3 + h)(sigmoid(o3) - 0.5));
     `input_scale` multiplies the input (range 0..1) and divides the output's residual.
+    A `conditioned` network is told how the file was compressed (condition.py).
     """
 
     scale: int
@@ -28,6 +31,7 @@ class Architecture:
     arch: str = "residual"
     activation: str = "relu"
     input_scale: float = 1.0
+    conditioned: bool = False
 
     def __post_init__(self) -> None:
         if self.scale not in (2, 4):
@@ -64,13 +68,28 @@ class Block(nn.Module):
         self.gated = architecture.arch == "span"
         self.activation = functional.relu if architecture.activation == "relu" else functional.silu
 
-    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        o1 = self.activation(self.conv1(h))
-        o2 = self.activation(self.conv2(o1))
-        o3 = self.conv3(o2)
+    def forward(self, h: Tensor, changes: Tensor | None) -> tuple[Tensor, Tensor]:
+        """`changes` [3, 2, C] for the three convolutions, see `changed`."""
+        one, two, three = (None, None, None) if changes is None else changes
+        o1 = self.activation(changed(self.conv1, one)(h))
+        o2 = self.activation(changed(self.conv2, two)(o1))
+        o3 = changed(self.conv3, three)(o2)
         if self.gated:
             return (o3 + h) * (torch.sigmoid(o3) - 0.5), o1
         return o3 + h, o1
+
+
+def changed(conv: nn.Conv2d, change: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """The convolution with `change` [2, C] folded in: weights (1 + d) w and bias (1 + d) b + t of each channel."""
+    if change is None:
+        return conv
+    weight, bias = folded(conv, change)
+    return lambda h: functional.conv2d(h, weight, bias, padding=1)
+
+
+def folded(conv: nn.Conv2d, change: Tensor) -> tuple[Tensor, Tensor]:
+    scale, offset = 1.0 + change[0], change[1]
+    return conv.weight * scale[:, None, None, None], conv.bias * scale + offset
 
 
 class Network(nn.Module):
@@ -88,17 +107,35 @@ class Network(nn.Module):
         # Zero: training starts at bicubic quality instead of learning it.
         nn.init.zeros_(self.up.weight)
         nn.init.zeros_(self.up.bias)
+        if architecture.conditioned:
+            outputs = nn.Linear(HIDDEN, 3 * architecture.blocks * 2 * channels)
+            # Zero: training starts from a network that does the same for every file.
+            nn.init.zeros_(outputs.weight)
+            nn.init.zeros_(outputs.bias)
+            self.cond = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), outputs)
         self.register_buffer("base", cubic_kernel(scale).float(), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        """All of `x` under one `condition` [4]; without one, as a clean file."""
         f0 = self.head(x * self.architecture.input_scale)
         h, first = f0, None
-        for block in self.blocks:
-            h, o1 = block(h)
+        for block, changes in zip(self.blocks, self.changes(condition), strict=True):
+            h, o1 = block(h, changes)
             first = h if first is None else first
         c = self.fuse(torch.cat([f0, self.tail(h), first, o1], dim=1))
         residual = self.up(c) / self.architecture.input_scale
         return functional.pixel_shuffle(residual + self.phases(x), self.architecture.scale)
+
+    def changes(self, condition: Tensor | None) -> Tensor | list[None]:
+        """[blocks, 3, 2, C]: what `condition` does to the convolutions, in the order of the weight file."""
+        shape = self.architecture
+        if not shape.conditioned:
+            return [None] * shape.blocks
+        if condition is None:
+            condition = self.head.weight.new_tensor(CLEAN)
+        # In full precision: these few numbers change every pixel.
+        with torch.autocast(condition.device.type, enabled=False):
+            return self.cond(condition).view(shape.blocks, 3, 2, shape.channels)
 
     def phases(self, x: Tensor) -> Tensor:
         """The bicubic base before the pixel shuffle, edges replicated."""
@@ -107,9 +144,9 @@ class Network(nn.Module):
             return functional.conv2d(functional.pad(x, (2, 2, 2, 2), mode="replicate"), self.base, groups=3)
 
     @torch.no_grad()
-    def upscale(self, x: Tensor) -> Tensor:
+    def upscale(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
         """The output that ships: clamped to 0..1."""
-        return self(x).clamp(0.0, 1.0)
+        return self(x, condition).clamp(0.0, 1.0)
 
 
 def cubic_kernel(scale: int) -> Tensor:

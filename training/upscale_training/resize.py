@@ -26,9 +26,21 @@ def lanczos3(x: NDArray) -> NDArray:
     return np.where(np.abs(x) < 3.0, np.sinc(x) * np.sinc(x / 3.0), 0.0)
 
 
+def box(x: NDArray) -> NDArray:
+    """The mean of the pixels under an output pixel, support 1."""
+    return np.where((x >= -0.5) & (x < 0.5), 1.0, 0.0)
+
+
+def triangle(x: NDArray) -> NDArray:
+    """Linear interpolation, support 2."""
+    return np.maximum(1.0 - np.abs(x), 0.0)
+
+
 KERNELS: dict[str, tuple[Callable[[NDArray], NDArray], float]] = {
     "bicubic": (cubic, 4.0),
     "lanczos3": (lanczos3, 6.0),
+    "box": (box, 1.0),
+    "bilinear": (triangle, 2.0),
 }
 
 

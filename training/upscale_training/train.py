@@ -12,23 +12,28 @@ import signal
 import threading
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .data import Pictures
+from .grow import grow
+from .mixture import Group, Mixture, clean_group, damaged_group
+from .muon import Muon
 from .network import Architecture, Network
+from .weights import load_weights
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A config file, parsed. Rates are Adam's; `patch_sides` are input pixels, spread evenly over the steps.
+    """A config file, parsed. `patch_sides` are input pixels, spread evenly over the steps.
 
-    `lanes` threads take a share of each batch and meet once a step. On a CPU with other work that beats threads
-    inside each operation (`--threads`), which meet hundreds of times and wait for the slower one every time.
+    Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py).
+    `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
+    `muon` trains the inner convolutions with Muon instead of Adam.
     """
 
     name: str
@@ -41,7 +46,11 @@ class Recipe:
     input_scale: float = 1.0
     start_from: str = ""
     seed: int = 1
+    conditioned: bool = False
     batch: int = 8
+    damaged: int = 0
+    pages: int = 0
+    muon: bool = False
     patch_sides: tuple[int, ...] = (32, 48, 64)
     rate_peak: float = 2e-3
     rate_end: float = 1e-6
@@ -50,11 +59,10 @@ class Recipe:
     ema: float = 0.999
     l2_share: float = 0.1
     bf16_share: float = 0.0
-    lanes: int = 1
     checkpoint_seconds: int = 90
 
     def architecture(self) -> Architecture:
-        return Architecture(self.scale, self.channels, self.blocks, self.arch, self.activation, self.input_scale)
+        return Architecture(**{field.name: getattr(self, field.name) for field in fields(Architecture)})
 
     def rate(self, step: int) -> float:
         """Linear warm-up, then half a cosine down to `rate_end` at the last step."""
@@ -90,50 +98,43 @@ def read_recipe(path: Path) -> Recipe:
 
 
 class Run:
-    """The state of one training: network, its moving average, Adam, the next step."""
+    """The state of one training: network, its moving average, the optimisers, the next step."""
 
     def __init__(self, recipe: Recipe, device: str) -> None:
         torch.manual_seed(recipe.seed)
         self.recipe, self.device, self.step, self.seconds = recipe, device, 0, 0.0
         self.network = Network(recipe.architecture())
-        if recipe.start_from:
+        if recipe.start_from.endswith(".safetensors"):
+            grow(load_weights(Path(recipe.start_from))[0], self.network)
+        elif recipe.start_from:
             take_trunk(self.network, Path(recipe.start_from))
         self.network = self.network.to(device, memory_format=torch.channels_last)
         self.average = copy.deepcopy(self.network).requires_grad_(False)
-        self.lanes = ThreadPoolExecutor(recipe.lanes)
-        self.adam = torch.optim.Adam(self.network.parameters(), lr=recipe.rate_peak)
+        self.optimisers = optimisers(self.network, recipe)
 
     def turn(self, pictures: Pictures) -> Tensor:
         """One step; returns the loss."""
         recipe = self.recipe
-        small, clean = pictures.batch(recipe.seed, self.step, recipe.batch, recipe.patch_side(self.step))
-        small, clean = small.to(self.device), clean.to(self.device)
-        for group in self.adam.param_groups:
-            group["lr"] = recipe.rate(self.step)
-        loss = self.gradients(small, clean)
+        for optimiser in self.optimisers:
+            optimiser.zero_grad()
+            for group in optimiser.param_groups:
+                group["lr"] = recipe.rate(self.step)
+        loss = sum(self.gradients(group, share) for group, share in groups(recipe, pictures, self.step))
         nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
-        self.adam.step()
+        for optimiser in self.optimisers:
+            optimiser.step()
         self.follow()
         self.step += 1
         return loss
 
-    def gradients(self, small: Tensor, clean: Tensor) -> Tensor:
-        """Fills the gradients of the batch, each lane working on its share; returns the loss."""
-        shares = zip(small.chunk(self.recipe.lanes), clean.chunk(self.recipe.lanes), strict=True)
-        parts = list(self.lanes.map(lambda share: self.share(*share), shares))
-        weights = [len(part) / len(small) for part in small.chunk(self.recipe.lanes)]
-        for index, parameter in enumerate(self.network.parameters()):
-            parameter.grad = sum(weight * part[1][index] for weight, part in zip(weights, parts, strict=True))
-        return sum(weight * part[0] for weight, part in zip(weights, parts, strict=True))
-
-    def share(self, small: Tensor, clean: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Loss and gradients of a part of the batch."""
+    def gradients(self, group: Group, share: float) -> Tensor:
+        """Adds the gradients of one group, weighted by its share of the step; returns its part of the loss."""
         recipe, kind = self.recipe, self.device.split(":")[0]
-        # No cache: it is shared by threads, and two of them would hang their graphs on one cast.
-        with torch.autocast(kind, torch.bfloat16, enabled=recipe.bf16(self.step), cache_enabled=False):
-            output = self.network(small)
-        loss = recipe.loss(self.step, output, clean)
-        return loss.detach(), torch.autograd.grad(loss, list(self.network.parameters()))
+        with torch.autocast(kind, torch.bfloat16, enabled=recipe.bf16(self.step)):
+            output = self.network(group.small, group.condition)
+        loss = recipe.loss(self.step, output, group.clean) * share
+        loss.backward()
+        return loss.detach()
 
     @torch.no_grad()
     def follow(self) -> None:
@@ -150,7 +151,7 @@ class Run:
             "seconds": self.seconds,
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
-            "adam": self.adam.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
         }
         unfinished = path.with_suffix(".unfinished")
         torch.save(state, unfinished)
@@ -160,8 +161,33 @@ class Run:
         state = torch.load(path, map_location=self.device, weights_only=True)
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
-        self.adam.load_state_dict(state["adam"])
+        for optimiser, kept in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(kept)
         self.step, self.seconds = state["step"], state["seconds"]
+
+
+def groups(recipe: Recipe, pictures: Pictures, step: int) -> list[tuple[Group, float]]:
+    """The step's groups with their shares of the loss: fixed by seed and step, whatever ran before."""
+    draw, side, shares = np.random.default_rng([recipe.seed, step]), recipe.patch_side(step), Mixture()
+    whole = recipe.batch + recipe.damaged
+    found = [(clean_group(pictures, draw, recipe.batch, side, shares), recipe.batch / whole)]
+    if recipe.damaged:
+        found.append((damaged_group(pictures, draw, recipe.damaged, side, shares), recipe.damaged / whole))
+    return found
+
+
+def optimisers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Adam for everything, or Muon for the convolutions between the first layer and the last."""
+    if not recipe.muon:
+        return [torch.optim.Adam(network.parameters(), lr=recipe.rate_peak)]
+    inner = {id(layer.weight) for part in (network.blocks, network.tail, network.fuse) for layer in convolutions(part)}
+    chosen = [value for value in network.parameters() if id(value) in inner]
+    others = [value for value in network.parameters() if id(value) not in inner]
+    return [Muon(chosen, recipe.rate_peak), torch.optim.Adam(others, lr=recipe.rate_peak)]
+
+
+def convolutions(part: nn.Module) -> list[nn.Conv2d]:
+    return [layer for layer in part.modules() if isinstance(layer, nn.Conv2d)]
 
 
 def take_trunk(network: Network, checkpoint: Path) -> None:
@@ -214,7 +240,7 @@ def main() -> None:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     recipe = read_recipe(arguments.config)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale)
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
     run, checkpoint = Run(recipe, arguments.device), arguments.runs / f"{recipe.name}.pt"
     if checkpoint.exists():
         run.restore(checkpoint)

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from .network import Architecture, Network
 
 FORMAT = "upscale-1"
+CONDITION = "jpeg-4"
 
 
 def save_weights(network: Network, path: Path, *, name: str, commit: str, steps: int, dtype: torch.dtype) -> None:
@@ -31,10 +32,17 @@ def save_weights(network: Network, path: Path, *, name: str, commit: str, steps:
         "commit": commit,
         "steps": str(steps),
     }
-    tensors = {key: value.detach().to(dtype).contiguous() for key, value in network.state_dict().items()}
+    if shape.conditioned:
+        metadata["condition"] = CONDITION
+    tensors = {key: value.detach().to(kind_of(key, dtype)).contiguous() for key, value in network.state_dict().items()}
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata)
     unfinished.replace(path)
+
+
+def kind_of(name: str, dtype: torch.dtype) -> torch.dtype:
+    """The condition's few numbers stay whole: they multiply everything else."""
+    return torch.float32 if name.startswith("cond.") else dtype
 
 
 def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
@@ -52,6 +60,7 @@ def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
             arch=metadata["arch"],
             activation=metadata["activation"],
             input_scale=float(metadata["input_scale"]),
+            conditioned=metadata.get("condition") == CONDITION,
         )
     )
     network.load_state_dict(tensors)

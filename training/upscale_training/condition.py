@@ -1,0 +1,45 @@
+"""What a file tells about its compression: `[known, luma, chroma, subsampled]`, the vector that networks are told.
+
+known is 1 where the rest is trusted, else all four are 0; luma and chroma are `log2(1 + mean of the table) / 8`,
+clamped to 0..1, and 0 for files without loss; subsampled is 1 at 4:2:0, 0.5 at 4:2:2, else 0.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+INPUTS = 4
+HIDDEN = 32
+CLEAN = (1.0, 0.0, 0.0, 0.0)
+UNKNOWN = (0.0, 0.0, 0.0, 0.0)
+
+# Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.
+# fmt: off
+LUMA_TABLE = torch.tensor([
+    16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56,
+    14, 17, 22, 29, 51, 87, 80, 62, 18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92,
+    49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99]).reshape(8, 8)
+CHROMA_TABLE = torch.tensor([
+    17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99, 24, 26, 56, 99, 99, 99, 99, 99,
+    47, 66, 99, 99, 99, 99, 99, 99, *[99] * 32]).reshape(8, 8)
+# fmt: on
+
+
+def quality_table(table: Tensor, quality: Tensor) -> Tensor:
+    """`table` as libjpeg scales it: [n, 8, 8] whole steps of 1..255 for qualities [n] of 1..100."""
+    quality = quality.long().clamp(1, 100)
+    percent = torch.where(quality < 50, 5000 // quality, 200 - 2 * quality)
+    return ((table * percent[:, None, None] + 50) // 100).clamp(1, 255).float()
+
+
+def coarseness(table: Tensor) -> Tensor:
+    """[..., 8, 8] steps to [...] in 0..1."""
+    return ((1.0 + table.float().mean(dim=(-2, -1))).log2() / 8.0).clamp(0.0, 1.0)
+
+
+def jpeg_condition(quality: int, subsampled: float) -> tuple[float, float, float, float]:
+    """The vector of a file that libjpeg wrote at `quality`."""
+    chosen = torch.tensor([quality])
+    luma, chroma = (float(coarseness(quality_table(table, chosen))[0]) for table in (LUMA_TABLE, CHROMA_TABLE))
+    return 1.0, luma, chroma, subsampled

@@ -1,0 +1,162 @@
+"""Everything that weights must pass before they ship, in one command:
+
+`python -m upscale_training.gates --weights FILE... --plain FILE... --folders FOLDER... [--out docs/quality.md]`
+`--plain` are networks of the same scale that saw only clean pictures. PSNR as evaluate.py has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .bed import DAMAGES, Damage, Picture, drawn_sets, told
+from .evaluate import ENDINGS, interpolate, luma, network_enlarger, psnr, read_clean, ssim
+from .network import Network
+from .weights import load_weights
+
+# Decibels: issue 4's figures.
+SET5_FLOOR = {2: 37.5, 4: 31.4}
+CLEAN_LOSS_MAX = 0.25
+JPEG_GAIN_MIN = 0.9
+TEXT_GAIN_MIN = 3.0
+# Two means of some twenty pictures that differ by less are the same.
+EQUAL = 0.02
+
+Table = dict[tuple[str, str], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One demand: what is measured, what came out, what is asked (at least)."""
+
+    name: str
+    found: float
+    asked: float
+
+    @property
+    def passed(self) -> bool:
+        return self.found >= self.asked
+
+    def row(self) -> str:
+        return f"| {self.name} | {self.found:+.2f} | {self.asked:+.2f} | {'yes' if self.passed else '**no**'} |"
+
+
+def scores(pictures: list[Picture], damage: Damage, network: Network, plain: Network | None) -> dict[str, float]:
+    """Mean PSNR-Y of every method over `pictures`, and SSIM-Y of bicubic and of the network told the truth."""
+    scale, marks = network.architecture.scale, {}
+    for picture in pictures:
+        clean = picture[: len(picture) // scale * scale, : picture.shape[1] // scale * scale]
+        small = damage.make(clean, scale)
+        for name, enlarged in versions(small, damage, network, plain):
+            one, other = (luma(whole)[scale:-scale, scale:-scale] for whole in (clean, enlarged))
+            marks.setdefault(name, []).append(psnr(one, other))
+            if name in ("bicubic", "true"):
+                marks.setdefault(f"{name} ssim", []).append(ssim(one, other))
+    return {name: float(np.mean(found)) for name, found in marks.items()}
+
+
+def versions(
+    small: Picture, damage: Damage, network: Network, plain: Network | None
+) -> Iterator[tuple[str, Picture]]:
+    scale = network.architecture.scale
+    for kernel in ("bicubic", "lanczos3"):
+        yield kernel, interpolate(kernel)(small, scale)
+    for name, condition in told(damage).items():
+        yield name, network_enlarger(network, condition)(small, scale)
+    if plain:
+        yield "plain", network_enlarger(plain)(small, scale)
+
+
+def measure(sets: dict[str, list[Picture]], network: Network, plain: Network | None) -> Table:
+    return {
+        (name, damage.name): scores(pictures, damage, network, plain)
+        for name, pictures in sets.items()
+        for damage in DAMAGES
+    }
+
+
+def gates(found: Table, scale: int) -> list[Gate]:
+    """The demands of issue 4 and of the design, for one scale."""
+    demands = []
+    for (name, damage), marks in found.items():
+        where = f"{name}, {damage}"
+        clean = damage in ("clean", "box")
+        if name == "Set5" and damage == "clean":
+            demands.append(Gate(f"{where}: PSNR-Y", marks["true"], SET5_FLOOR[scale]))
+        if name == "text" and damage == "clean" and scale == 2:
+            demands.append(Gate(f"{where}: over bicubic", marks["true"] - marks["bicubic"], TEXT_GAIN_MIN))
+        if scale == 4 and damage in ("JPEG 75", "JPEG 50", "JPEG 30") and name not in ("text", "graphics"):
+            demands.append(Gate(f"{where}: over bicubic", marks["true"] - marks["bicubic"], JPEG_GAIN_MIN))
+        if clean and "plain" in marks:
+            demands.append(Gate(f"{where}: over the clean-only net", marks["true"] - marks["plain"], -CLEAN_LOSS_MAX))
+        if not clean:
+            demands.append(Gate(f"{where}: true over unknown", marks["true"] - marks["unknown"], -EQUAL))
+        if not clean and "plain" in marks:
+            gain = marks["unknown"] - marks["plain"]
+            demands.append(Gate(f"{where}: unknown over the clean-only net", gain, -EQUAL))
+        demands.append(Gate(f"{where}: lie over bicubic", marks["lie"] - marks["bicubic"], 0.0))
+    return demands
+
+
+def table(found: Table) -> str:
+    rows = [
+        "| set | input | bicubic | Lanczos3 | clean-only net | unknown | lie | **true** | gain | SSIM bicubic → true |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for (name, damage), m in found.items():
+        plain = f"{m['plain']:.2f}" if "plain" in m else "-"
+        rows.append(
+            f"| {name} | {damage} | {m['bicubic']:.2f} | {m['lanczos3']:.2f} | {plain} | {m['unknown']:.2f} "
+            f"| {m['lie']:.2f} | **{m['true']:.2f}** | {m['true'] - m['bicubic']:+.2f} "
+            f"| {m['bicubic ssim']:.3f} → {m['true ssim']:.3f} |"
+        )
+    return "\n".join(rows)
+
+
+def report(found: Table, name: str, scale: int) -> str:
+    demands = gates(found, scale)
+    missed = [demand for demand in demands if not demand.passed]
+    head = f"## {name}\n\n{table(found)}\n\n{len(demands) - len(missed)} of {len(demands)} gates passed."
+    if not missed:
+        return head
+    rows = "\n".join(demand.row() for demand in missed)
+    return f"{head} Missed:\n\n| gate | found | asked | passed |\n|---|---|---|---|\n{rows}"
+
+
+def read_sets(folders: list[Path], most: int, pages: int) -> dict[str, list[Picture]]:
+    sets = {}
+    for folder in folders:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+        sets[folder.name] = [read_clean(path, 1) for path in paths[:most]]
+    return sets | (drawn_sets(pages) if pages else {})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", type=Path, nargs="+", required=True)
+    parser.add_argument("--plain", type=Path, nargs="*", default=[])
+    parser.add_argument("--folders", type=Path, nargs="*", default=[])
+    parser.add_argument("--most", type=int, default=1000, help="pictures of a folder, at most")
+    parser.add_argument("--pages", type=int, default=4, help="drawn pages of each kind")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    sets = read_sets(arguments.folders, arguments.most, arguments.pages)
+    plains = {network.architecture.scale: network for network, _ in map(load_weights, arguments.plain)}
+    parts = []
+    for network, metadata in map(load_weights, arguments.weights):
+        scale = network.architecture.scale
+        parts.append(report(measure(sets, network, plains.get(scale)), metadata["name"], scale))
+        print(parts[-1], flush=True)
+    if arguments.out:
+        arguments.out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Starts a network from a trained one that is narrower or shallower, so that at first it does the same.
+
+Net2Net (Chen et al. 2015): the old channels keep their weights and do not listen to the new ones; new blocks stand
+before the last one and add nothing until they have learnt to.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .network import Network
+
+
+@torch.no_grad()
+def grow(old: Network, new: Network) -> None:
+    """Writes `old` into `new`; new channels keep their random start."""
+    few, many = old.architecture, new.architecture
+    if (few.scale, few.arch, few.activation, few.input_scale) != (many.scale, many.arch, many.activation, 1.0):
+        raise ValueError(f"{many} cannot do what {few} does")
+    if few.channels > many.channels or few.blocks > many.blocks or few.conditioned:
+        raise ValueError(f"{many} is smaller than {few}")
+    pairs = [(getattr(old, name), getattr(new, name), parts) for name, parts in (("head", 1), ("tail", 1), ("fuse", 4))]
+    places = [*range(few.blocks - 1), many.blocks - 1]
+    for block, place in zip(old.blocks, places, strict=True):
+        pairs += [(getattr(block, f"conv{i}"), getattr(new.blocks[place], f"conv{i}"), 1) for i in (1, 2, 3)]
+    for mine, yours, parts in [*pairs, (old.up, new.up, 1)]:
+        embed(mine, yours, parts)
+    for place in set(range(many.blocks)) - set(places):
+        nn.init.zeros_(new.blocks[place].conv3.weight)
+        nn.init.zeros_(new.blocks[place].conv3.bias)
+
+
+def embed(old: nn.Conv2d, new: nn.Conv2d, parts: int) -> None:
+    """`old` into the first channels of `new`; the inputs are `parts` maps side by side, each grown by itself."""
+    rows, sides = old.out_channels, old.weight.shape[2:]
+    mine = old.weight.reshape(rows, parts, -1, *sides)
+    yours: Tensor = new.weight.reshape(new.out_channels, parts, -1, *sides).clone()
+    yours[:rows] = 0.0
+    yours[:rows, :, : mine.shape[2]] = mine
+    new.weight.copy_(yours.reshape_as(new.weight))
+    new.bias[:rows] = old.bias
