@@ -2,6 +2,7 @@
 //! reference; each long flag is also an `UPSCALE_…` variable and a name in the file of `--config`, see `config.rs`.
 
 mod customer;
+mod model;
 mod parse;
 mod roles;
 
@@ -13,6 +14,7 @@ use upscale_core::{Credits, Permission, Scale};
 use self::parse::{parse_name, parse_permission, parse_png_path, parse_reference, parse_scale};
 pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
+    model::{Commercial, FileModel, ModelCommand, ServedModels},
     parse::PictureSize,
     roles::{
         ApiArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs,
@@ -49,6 +51,9 @@ pub(crate) enum Command {
     Audit(DataArgs),
     /// Upscale one file here and now, by the same path as the service.
     File(FileArgs),
+    /// Look at model files that people bring with them, verify them, write their cards.
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Show the whole service at work: a server, an image host, a customer, two pictures.
     Demo(DemoArgs),
     /// Upscale many images by their addresses through the API; a killed run goes on where it stopped.
@@ -76,6 +81,7 @@ impl Command {
             Self::Submit(args) => args.call.json,
             Self::Status(args) => args.call.json,
             Self::Wait(args) => args.call.json,
+            Self::Model(command) => command.is_json(),
             Self::Eval(args) => args.json,
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
@@ -106,6 +112,12 @@ pub(crate) struct ChildArgs {
     /// Only say what the sandbox lacks on this kernel.
     #[arg(long)]
     pub(crate) probe: bool,
+    /// Model to upscale 2x with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_2x: Option<PathBuf>,
+    /// Model to upscale 4x with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_4x: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -232,9 +244,11 @@ pub(crate) struct FileArgs {
     /// PNG file to write, in place of one that is there; it appears whole or not at all.
     #[arg(value_parser = parse_png_path)]
     pub(crate) output: PathBuf,
-    /// 2 or 4.
-    #[arg(long, default_value = "2", value_parser = parse_scale)]
-    pub(crate) scale: Scale,
+    /// 2 or 4; by default 2, or what the model does.
+    #[arg(long, value_parser = parse_scale)]
+    pub(crate) scale: Option<Scale>,
+    #[command(flatten)]
+    pub(crate) model: FileModel,
     /// Improve faces; lowers the size cap.
     #[arg(long)]
     pub(crate) face_enhance: bool,

@@ -5,34 +5,39 @@ use std::{
     fs::File,
     io::{self, BufReader, BufWriter, Read, Write},
     mem::ManuallyDrop,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, anyhow};
-use upscale_engine::KernelSet;
+use upscale_engine::{KernelSet, Network};
 use upscale_image::Format;
 use upscale_worker::{
     Answer, Facts, Order, SourceFormat, Spent, read_order, write_answer, write_progress,
 };
 
 use crate::{
-    kernels, output,
+    args::ChildArgs,
+    kernels,
+    model::Handed,
+    output,
     pipeline::{self, PipelineError, Rung, Upscaled, upscale_image},
     sandbox,
 };
 
-/// Does what the order says; with `probe`, only says what the cage lacks on this kernel, as a JSON list.
+/// Does what the order says; with `--probe`, only says what the cage lacks on this kernel, as a JSON list.
 ///
 /// # Errors
 /// When the pipes break or the order is none; everything about the image is an answer.
-pub(crate) fn child(probe: bool) -> anyhow::Result<()> {
+pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<()> {
     // Opened while a file can be: what it holds is read at the end. Never closed, for a debug build asks whether the
     // descriptor is open first, by a call that the cage forbids.
     let status = File::open("/proc/self/status").ok().map(ManuallyDrop::new);
     // Read while the environment's words can still be complained about.
     let kernels = kernels::from_environment()?;
+    let handed = Handed::open(args)?;
     let missing = sandbox::enter();
-    if probe {
+    if args.probe {
         return output::json(&missing);
     }
     let (order, source) =
@@ -42,7 +47,8 @@ pub(crate) fn child(probe: bool) -> anyhow::Result<()> {
     #[cfg(debug_assertions)]
     crate::fault::commit();
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut answer = work(&order, kernels, &source, &mut out);
+    let network = handed.read(order.scale)?;
+    let mut answer = work(&order, (kernels, network.as_ref()), &source, &mut out);
     drop(source);
     if let Answer::Done { facts, .. } = &mut answer {
         facts.spent.memory_bytes = status.as_deref().and_then(largest_memory).unwrap_or(0);
@@ -50,12 +56,18 @@ pub(crate) fn child(probe: bool) -> anyhow::Result<()> {
     write_answer(&mut out, &answer).context("the answer")
 }
 
-fn work(order: &Order, kernels: Option<KernelSet>, source: &[u8], out: &mut impl Write) -> Answer {
+fn work(
+    order: &Order,
+    (kernels, network): (Option<KernelSet>, Option<&Arc<Network>>),
+    source: &[u8],
+    out: &mut impl Write,
+) -> Answer {
     let pipeline_order = pipeline::Order {
         scale: order.scale,
         threads: order.threads.into(),
         kernels,
         pixels_max: order.source_pixels_max,
+        network,
     };
     let mut last = 0;
     let mut progress = |share: f64| {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use upscale_core::limits::SOURCE_BYTES_MAX;
+use upscale_core::{Scale, limits::SOURCE_BYTES_MAX};
 use upscale_image::ImageError;
 
 use crate::{
@@ -25,13 +25,17 @@ const STEPS: u64 = 1_000;
 
 /// Upscales one file.
 pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
+    let brought = args.model.load(args.scale)?;
+    let scale = brought.as_ref().map(|(_, scale)| *scale).or(args.scale);
+    let scale = scale.unwrap_or(Scale::X2);
     let order = Order {
-        scale: args.scale,
+        scale,
+        network: brought.as_ref().map(|(network, _)| network),
         threads: threads(args.threads),
         kernels: kernels::from_environment()?,
         pixels_max: args
             .pixels_max
-            .unwrap_or_else(|| pixels_max(args.scale, args.face_enhance)),
+            .unwrap_or_else(|| pixels_max(scale, args.face_enhance)),
     };
     let bytes = read_source(&args.input, args.pixels_max)?;
     let started = Instant::now();
@@ -69,7 +73,7 @@ fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-fn upscale(bytes: &[u8], order: &Order, args: &FileArgs) -> anyhow::Result<Upscaled> {
+fn upscale(bytes: &[u8], order: &Order<'_>, args: &FileArgs) -> anyhow::Result<Upscaled> {
     let bar = progress_bar();
     let mut progress = |share: f64| bar.set_position((share * STEPS as f64) as u64);
     let upscaled = upscale_image(bytes, order, &mut progress);

@@ -16,6 +16,7 @@ mod golden;
 mod kernels;
 mod key;
 mod metrics;
+mod model;
 mod output;
 mod pipeline;
 mod running;
@@ -49,13 +50,14 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Key(command) => key::key(command)?,
         Command::Audit(args) => return audit::audit(args),
         Command::File(args) => file::file(args)?,
+        Command::Model(command) => model::model(command)?,
         Command::Demo(args) => demo::demo(args)?,
         Command::Submit(args) => return submit::submit(args),
         Command::Status(args) => submit::status(args)?,
         Command::Wait(args) => return submit::wait(args),
         Command::Eval(args) => eval::eval(args)?,
         Command::Bench(args) => bench::bench(args)?,
-        Command::Child(args) => child::child(args.probe)?,
+        Command::Child(args) => child::child(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

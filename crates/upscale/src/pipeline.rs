@@ -3,18 +3,21 @@
 
 use std::{
     ops::ControlFlow,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use upscale_core::{Condition, Pixels, Rows, Scale, limits};
-use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Precision, UpscaleError};
+use upscale_engine::{
+    Engine, EngineOptions, KernelSet, ModelError, Network, Precision, UpscaleError,
+};
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, decode,
 };
 
 /// What to do with an image.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
+pub(crate) struct Order<'a> {
     /// 2x or 4x.
     pub(crate) scale: Scale,
     /// Threads for this image, ≥ 1.
@@ -23,6 +26,8 @@ pub(crate) struct Order {
     pub(crate) kernels: Option<KernelSet>,
     /// Largest source, inclusive, in pixels.
     pub(crate) pixels_max: u64,
+    /// What runs in place of the network that ships for this scale.
+    pub(crate) network: Option<&'a Arc<Network>>,
 }
 
 /// A finished result.
@@ -95,14 +100,15 @@ pub(crate) fn pixels_max(scale: Scale, face_enhance: bool) -> u64 {
 /// [`PipelineError`]; nothing of a refused result leaves this function.
 pub(crate) fn upscale_image(
     bytes: &[u8],
-    order: &Order,
+    order: &Order<'_>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
     let started = Instant::now();
     let source = decode(bytes, order.pixels_max)?;
     let decode = started.elapsed();
     let mut upscaled = match attempt(&source, order, Rung::Fast, progress) {
-        Err(PipelineError::Output(failure)) => {
+        // A model that somebody brought has not been miscalculated: it is like that, and much slower the second time.
+        Err(PipelineError::Output(failure)) if order.network.is_none() => {
             tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
             attempt(&source, order, Rung::Plain, progress)
         }
@@ -114,11 +120,11 @@ pub(crate) fn upscale_image(
 
 fn attempt(
     source: &Source,
-    order: &Order,
+    order: &Order<'_>,
     rung: Rung,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
-    let engine = Engine::shipped(EngineOptions {
+    let options = EngineOptions {
         threads: order.threads,
         kernels: match rung {
             Rung::Fast => order.kernels,
@@ -128,9 +134,15 @@ fn attempt(
         pixels_max: usize::try_from(order.pixels_max).unwrap_or(usize::MAX),
         // Not from the defaults: they count the cores, and the child's cage opens no file to do so.
         precision: Precision::Exact,
-    })?;
+    };
+    let shipped = Engine::shipped(options.clone())?;
+    let brought = order
+        .network
+        .map(|network| Engine::shipped_but(Arc::clone(network), options));
+    let brought = brought.transpose()?;
     let mut work = Work {
-        engine: &engine,
+        // Alpha is no picture: whatever a brought model was trained for, it was not that.
+        engine: &shipped,
         scale: order.scale,
         done_rows: 0,
         all_rows: all_rows(source, order.scale),
@@ -139,6 +151,7 @@ fn attempt(
         handing_on: Duration::ZERO,
     };
     let alpha = upscale_alpha(source, &mut work)?;
+    work.engine = brought.as_ref().unwrap_or(&shipped);
     let mut png = Vec::new();
     let factor = order.scale.factor();
     let mut writer =
@@ -241,8 +254,9 @@ mod tests {
     use super::*;
     use upscale_image::quality::Rgb8;
 
-    fn order(scale: Scale) -> Order {
+    fn order(scale: Scale) -> Order<'static> {
         Order {
+            network: None,
             kernels: None,
             scale,
             threads: 2,

@@ -22,8 +22,10 @@ use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 use crate::{
     args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
     data::Data,
-    golden, kernels, metrics, output, telemetry,
-    work::{check_sandbox, kernels_environment, worker_options},
+    golden, kernels, metrics,
+    model::Served,
+    output, telemetry,
+    work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
 /// The service waits for disks and sockets; what computes are children.
@@ -88,8 +90,10 @@ pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
 async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let counting = start_counting(role.process).await?;
+    let mut models = Served::default();
     if let Some(work) = role.work {
         check_sandbox(work.require_sandbox).await?;
+        models = load_models(work).await?;
     }
     let data = Data::open(role.place, store_options(role.process)).await?;
     let (stop, stopped) = watch::channel(false);
@@ -109,7 +113,7 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
         None => None,
     };
     check_engine(role, state.as_ref()).await?;
-    parts.spawn(work(role, data, stopped)?);
+    parts.spawn(work(role, &models, data, stopped)?);
     output::json(&ready)?;
     tracing::info!(api = ready.api, results = ready.results, "ready");
     let ended_early = tokio::select! {
@@ -212,7 +216,8 @@ fn api_limits(args: &FrontArgs) -> ApiLimits {
 /// and a worker alone does not start.
 async fn check_engine(role: &Role<'_>, state: Option<&ApiState>) -> anyhow::Result<()> {
     let options = match role.work {
-        Some(args) => worker_options(args, role.process)?,
+        // Models that were brought have been verified; what is tried here are the kernels.
+        Some(args) => worker_options(args, role.process, &Served::default())?,
         None => None,
     };
     let Some(mut options) = options else {
@@ -234,12 +239,13 @@ async fn check_engine(role: &Role<'_>, state: Option<&ApiState>) -> anyhow::Resu
 /// The worker; or, where there is none, the keeping of deadlines and refunds, which must go on while nobody works.
 fn work(
     role: &Role<'_>,
+    models: &Served,
     data: Data,
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
     let Data { store, results } = data;
     let options = match role.work {
-        Some(args) => worker_options(args, role.process)?,
+        Some(args) => worker_options(args, role.process, models)?,
         None => None,
     };
     let worker = match options {

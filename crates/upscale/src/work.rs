@@ -1,7 +1,12 @@
 //! What a process that works needs: the worker's options, the children's, and a look at the sandbox before
 //! the first image comes.
 
-use std::{ffi::OsString, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use ::metrics::gauge;
 use anyhow::{Context, bail};
@@ -12,6 +17,7 @@ use crate::{
     args::{ProcessArgs, WorkArgs},
     file::threads,
     kernels,
+    model::Served,
 };
 
 /// This very program, even after its file was replaced by a newer one.
@@ -30,6 +36,7 @@ const THREAD_BYTES: u64 = 72 << 20;
 pub(crate) fn worker_options(
     args: &WorkArgs,
     process: &ProcessArgs,
+    models: &Served,
 ) -> anyhow::Result<Option<WorkerOptions>> {
     let cores = threads(None);
     let slots = args.workers.unwrap_or(u32::try_from(cores)?);
@@ -57,8 +64,16 @@ pub(crate) fn worker_options(
         heartbeat_every: lease / 4,
         lease_margin: lease / 6,
         drain: Duration::from_secs(process.drain),
-        ..WorkerOptions::new(slots, child_options(args, process, u16::try_from(threads)?))
+        ..WorkerOptions::new(
+            slots,
+            child_options(args, process, models, u16::try_from(threads)?),
+        )
     }))
+}
+
+/// The models that children run in place of our own networks.
+pub(crate) async fn load_models(args: &WorkArgs) -> anyhow::Result<Served> {
+    Served::load(&args.models, Path::new(PROGRAM), CHILD_WALL_CLOCK).await
 }
 
 /// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.
@@ -117,15 +132,23 @@ fn child_fault(_: &WorkArgs) -> Option<(OsString, OsString)> {
     None
 }
 
-fn child_options(args: &WorkArgs, process: &ProcessArgs, threads: u16) -> ChildOptions {
+fn child_options(
+    args: &WorkArgs,
+    process: &ProcessArgs,
+    models: &Served,
+    threads: u16,
+) -> ChildOptions {
+    let arguments = [OsString::from("child")]
+        .into_iter()
+        .chain(models.child_arguments());
     let seconds = u32::try_from(process.deadline).unwrap_or(u32::MAX);
     ChildOptions {
         program: PathBuf::from(PROGRAM),
-        arguments: vec!["child".into()],
+        arguments: arguments.collect(),
         environment: child_environment(args),
         wall_clock: CHILD_WALL_CLOCK.min(Duration::from_secs(seconds.into())),
         threads,
-        memory_bytes_max: CHILD_BYTES_MAX + u64::from(threads) * THREAD_BYTES,
+        memory_bytes_max: CHILD_BYTES_MAX + models.bytes + u64::from(threads) * THREAD_BYTES,
         cpu_seconds_max: seconds.saturating_mul(threads.into()),
     }
 }

@@ -49,7 +49,7 @@ pub struct Engine {
 
 /// A network, and its plan for the condition asked for last: a process that upscales one picture needs one of two.
 struct Loaded {
-    network: Network,
+    network: Arc<Network>,
     last: Mutex<Option<(Condition, Arc<Plan>)>>,
 }
 
@@ -94,11 +94,27 @@ impl Engine {
         Self::of(x2, x4, options)
     }
 
+    /// The engine that ships with `network` in the place of its own for that scale.
+    ///
+    /// # Errors
+    /// As [`Engine::of`].
+    pub fn shipped_but(network: Arc<Network>, options: EngineOptions) -> Result<Self, ModelError> {
+        match network.scale() {
+            2 => Self::of(network, Network::read(shipped::X4)?, options),
+            _ => Self::of(Network::read(shipped::X2)?, network, options),
+        }
+    }
+
     /// An engine with other networks than those that ship.
     ///
     /// # Errors
     /// [`ModelError`] when `x2` does not enlarge twice or `x4` four times, or when the CPU lacks the kernels.
-    pub fn of(x2: Network, x4: Network, options: EngineOptions) -> Result<Self, ModelError> {
+    pub fn of(
+        x2: impl Into<Arc<Network>>,
+        x4: impl Into<Arc<Network>>,
+        options: EngineOptions,
+    ) -> Result<Self, ModelError> {
+        let (x2, x4) = (x2.into(), x4.into());
         for (network, scale) in [(&x2, 2), (&x4, 4)] {
             if network.scale() != scale {
                 let (name, given) = (network.name(), network.scale());

@@ -14,7 +14,7 @@ use upscale_core::limits::{
 };
 use upscale_worker::{IpNet, Ipv6Net};
 
-use super::parse::parse_public_url;
+use super::{model::ServedModels, parse::parse_public_url};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -114,6 +114,8 @@ pub(crate) struct WorkArgs {
     /// Refuse to start where the kernel lacks a part of the sandbox that images are decoded in.
     #[arg(long)]
     pub(crate) require_sandbox: bool,
+    #[command(flatten)]
+    pub(crate) models: ServedModels,
     /// A misdeed for every child to commit, for tests of the sandbox; in debug builds only.
     #[cfg(debug_assertions)]
     #[arg(long, hide = true, value_name = "NAME")]

@@ -1,0 +1,107 @@
+//! The flags and commands of models that people bring with them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// Models in place of the networks that ship, for `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServedModels {
+    /// Model file (.pth, .safetensors) to upscale 2x with, in place of our own network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_2x: Option<PathBuf>,
+    /// Model file (.pth, .safetensors) to upscale 4x with, in place of our own network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_4x: Option<PathBuf>,
+    /// Serve models whose card does not say `commercial = "yes"`.
+    #[arg(long)]
+    pub(crate) allow_non_commercial: bool,
+}
+
+/// A model in place of the networks that ship, for `file`.
+#[derive(Debug, Args)]
+pub(crate) struct FileModel {
+    /// Model file (.pth, .safetensors) to upscale with, in place of our own network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model: Option<PathBuf>,
+    /// Use the model although its card says `commercial = "no"`.
+    #[arg(long)]
+    pub(crate) allow_non_commercial: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Show the networks that ship and the model files of a folder.
+    List {
+        /// Folder of .pth and .safetensors files.
+        folder: Option<PathBuf>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a model file is: network, scale, size, cost, licence.
+    Inspect {
+        /// Model file.
+        file: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a model file on a small picture and hold the result against the definition of its network.
+    Verify {
+        /// Model file.
+        file: PathBuf,
+        /// File of the tensors `input` and `output`, made by the model's own program, to compare with.
+        #[arg(long, value_name = "FILE")]
+        golden: Option<PathBuf>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the card of a model file, FILE.card.toml: what `serve` wants to know before it earns money with it.
+    Card {
+        /// Model file.
+        file: PathBuf,
+        /// Licence, such as `CC-BY-4.0`.
+        #[arg(long, value_name = "LICENCE")]
+        licence: String,
+        /// Where it comes from, usually an address.
+        #[arg(long, value_name = "TEXT")]
+        source: String,
+        /// Whether the licence allows commercial use.
+        #[arg(long, value_enum)]
+        commercial: Commercial,
+    },
+}
+
+/// Whether a licence allows commercial use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Commercial {
+    Yes,
+    No,
+    Unclear,
+}
+
+impl Commercial {
+    /// As on the card.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+impl ModelCommand {
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::List { json, .. } | Self::Inspect { json, .. } | Self::Verify { json, .. } => {
+                *json
+            }
+            Self::Card { .. } => false,
+        }
+    }
+}

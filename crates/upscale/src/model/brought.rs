@@ -1,0 +1,134 @@
+//! A model file that somebody brings: read whole within a limit, summed, held against its card.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, bail};
+use sha2::{Digest, Sha256};
+use upscale_core::{Scale, hex};
+use upscale_engine::{Model, Network};
+
+use super::card::Card;
+use crate::args::{Commercial, FileModel};
+
+/// The engine refuses more; this is one step earlier, before the bytes are in memory.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// A model file's bytes and what is known of them.
+pub(crate) struct Brought {
+    path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sha256: String,
+    pub(crate) card: Option<Card>,
+}
+
+impl Brought {
+    /// Reads a model file and its card.
+    ///
+    /// # Errors
+    /// When it cannot be read, is too long, or its card is about other bytes.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let mut brought = Self::without_card(path)?;
+        brought.card = Card::find(path, &brought.sha256)?;
+        Ok(brought)
+    }
+
+    /// As [`Brought::open`], for whoever writes the card.
+    pub(crate) fn without_card(path: &Path) -> anyhow::Result<Self> {
+        let bytes = read_bounded(path, FILE_BYTES_MAX)?;
+        Ok(Self {
+            path: path.to_owned(),
+            sha256: hex(&Sha256::digest(&bytes)),
+            bytes,
+            card: None,
+        })
+    }
+
+    /// The file's own name.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Whether its licence allows commercial use; without a card that is unclear.
+    pub(crate) fn commercial(&self) -> Commercial {
+        self.card
+            .as_ref()
+            .map_or(Commercial::Unclear, |card| card.commercial)
+    }
+
+    /// What the bytes are.
+    ///
+    /// # Errors
+    /// When they are no model that runs here.
+    pub(crate) fn model(&self) -> anyhow::Result<Model> {
+        Model::read(&self.bytes).with_context(|| self.path.display().to_string())
+    }
+}
+
+/// A whole file of at most `bytes_max` bytes.
+pub(crate) fn read_bounded(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+    let shown = || path.display().to_string();
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).with_context(shown)?;
+    // One byte more than allowed tells a longer file from one of exactly that size.
+    file.take(bytes_max + 1)
+        .read_to_end(&mut bytes)
+        .with_context(shown)?;
+    if bytes.len() as u64 > bytes_max {
+        bail!("{} has more than {bytes_max} bytes", path.display());
+    }
+    Ok(bytes)
+}
+
+/// Whether a network enlarges as often as was asked for: another scale is never made out of its result.
+///
+/// # Errors
+/// When it does not.
+pub(crate) fn check_scale(shown: &str, given: usize, asked: Scale) -> anyhow::Result<()> {
+    if given != asked.factor() {
+        bail!(
+            "{shown} enlarges {given} times, {} times are asked for; results are not resized afterwards",
+            asked.factor()
+        );
+    }
+    Ok(())
+}
+
+impl FileModel {
+    /// The network of `--model` and the scale to run it at; `asked` is `--scale`.
+    ///
+    /// # Errors
+    /// When there is a reason not to use the file.
+    pub(crate) fn load(
+        &self,
+        asked: Option<Scale>,
+    ) -> anyhow::Result<Option<(Arc<Network>, Scale)>> {
+        let Some(path) = &self.model else {
+            return Ok(None);
+        };
+        let brought = Brought::open(path)?;
+        match brought.commercial() {
+            Commercial::Yes => {}
+            Commercial::No if !self.allow_non_commercial => bail!(
+                "{}: its card allows no commercial use; --allow-non-commercial uses it all the same",
+                path.display()
+            ),
+            Commercial::No => {}
+            Commercial::Unclear => eprintln!(
+                "{}: no card says that its licence allows commercial use",
+                path.display()
+            ),
+        }
+        let network = brought.model()?.network;
+        let given = network.scale();
+        let scale = asked.or_else(|| Scale::ALL.into_iter().find(|scale| scale.factor() == given));
+        let scale = scale.with_context(|| format!("{} enlarges {given} times", path.display()))?;
+        check_scale(&path.display().to_string(), given, scale)?;
+        Ok(Some((Arc::new(network), scale)))
+    }
+}

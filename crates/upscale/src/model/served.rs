@@ -1,0 +1,226 @@
+//! The models of `serve`: checked at the start, then handed to every child.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::Read,
+    mem::ManuallyDrop,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use tokio::{process::Command, time::timeout};
+use upscale_core::Scale;
+use upscale_engine::{Model, Network};
+
+use super::{
+    brought::{Brought, check_scale},
+    sealed::Sealed,
+};
+use crate::args::{ChildArgs, Commercial, ServedModels};
+
+/// A verification runs a network twice on 117 pixels and once on 9,216: seconds, on a machine on its knees minutes.
+const VERIFY_TIMEOUT: Duration = Duration::from_secs(300);
+/// Below this the output check will refuse most results.
+const CONSISTENCY_DB_LOW: f64 = 20.0;
+/// Bytes a parameter takes in a child: in the file's copy, in the network, and twice in the padded plan.
+const BYTES_PER_PARAMETER: u64 = 16;
+
+/// The models that children run in place of our own networks.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    models: Vec<(Scale, Sealed)>,
+    /// What they add to a child's memory at most.
+    pub(crate) bytes: u64,
+}
+
+/// What `upscale model verify --json` prints, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct Report {
+    model: Found,
+    verified: Measured,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    architecture: String,
+    scale: usize,
+    parameters: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Measured {
+    kernels: String,
+    kernel_error: f32,
+    consistency_db: f64,
+    seconds_largest: f64,
+}
+
+impl Served {
+    /// Reads, seals and verifies the models that the flags name, each in a process of its own.
+    ///
+    /// # Errors
+    /// Whatever speaks against one of them: `serve` does not start with it.
+    pub(crate) async fn load(
+        args: &ServedModels,
+        program: &Path,
+        wall_clock: Duration,
+    ) -> anyhow::Result<Self> {
+        let mut served = Self::default();
+        let flags = [(Scale::X2, &args.model_2x), (Scale::X4, &args.model_4x)];
+        for (scale, path) in flags {
+            let Some(path) = path else { continue };
+            let brought = Brought::open(path)?;
+            check_licence(path, &brought, args.allow_non_commercial)?;
+            let sealed = Sealed::new(&brought.bytes)?;
+            let file_bytes = brought.bytes.len() as u64;
+            drop(brought);
+            let report = verify(program, &sealed)
+                .await
+                .with_context(|| path.display().to_string())?;
+            check_scale(&path.display().to_string(), report.model.scale, scale)?;
+            tell(path, &report, wall_clock);
+            let bytes = file_bytes + BYTES_PER_PARAMETER * report.model.parameters;
+            served.bytes = served.bytes.max(bytes);
+            served.models.push((scale, sealed));
+        }
+        Ok(served)
+    }
+
+    /// What every child is told about them.
+    pub(crate) fn child_arguments(&self) -> Vec<OsString> {
+        let flag = |(scale, sealed): &(Scale, Sealed)| {
+            [
+                format!("--model-{scale}").into(),
+                sealed.path().into_os_string(),
+            ]
+        };
+        self.models.iter().flat_map(flag).collect()
+    }
+}
+
+/// Whoever pays for a result must not be given what may not be sold.
+fn check_licence(path: &Path, brought: &Brought, allowed: bool) -> anyhow::Result<()> {
+    let shown = path.display();
+    match brought.commercial() {
+        Commercial::Yes => Ok(()),
+        _ if allowed => {
+            tracing::warn!(model = %shown, "served although no card says that commercial use is allowed");
+            Ok(())
+        }
+        Commercial::No => bail!(
+            "{shown}: its card allows no commercial use; --allow-non-commercial serves it all the same"
+        ),
+        Commercial::Unclear => bail!(
+            "{shown}: no card says that its licence allows commercial use; write one with `upscale model card`, \
+             or serve it all the same with --allow-non-commercial"
+        ),
+    }
+}
+
+/// Runs `upscale model verify` on the sealed bytes.
+async fn verify(program: &Path, sealed: &Sealed) -> anyhow::Result<Report> {
+    let mut command = Command::new(program);
+    command
+        .args(["model", "verify", "--json"])
+        .arg(sealed.path())
+        .stdin(Stdio::null());
+    let output = timeout(VERIFY_TIMEOUT, command.kill_on_drop(true).output())
+        .await
+        .with_context(|| format!("the model was not verified within {VERIFY_TIMEOUT:?}"))?
+        .context("the model's verification did not start")?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let told: Option<serde_json::Value> = serde_json::from_str(words.trim()).ok();
+        let told = told.and_then(|told| Some(told["error"]["message"].as_str()?.to_owned()));
+        bail!(
+            told.unwrap_or_else(|| format!(
+                "the verification ended with {}: {words}",
+                output.status
+            ))
+        );
+    }
+    serde_json::from_slice(&output.stdout).context("the model's verification said nothing")
+}
+
+fn tell(path: &Path, report: &Report, wall_clock: Duration) {
+    let Measured {
+        kernels,
+        kernel_error,
+        consistency_db,
+        seconds_largest,
+    } = &report.verified;
+    let model = path.display().to_string();
+    tracing::info!(
+        model,
+        architecture = report.model.architecture,
+        kernels,
+        kernel_error,
+        consistency_db,
+        seconds_largest,
+        "a model is served in place of our network"
+    );
+    if *seconds_largest > wall_clock.as_secs_f64() {
+        let limit = wall_clock.as_secs();
+        tracing::warn!(
+            model,
+            seconds_largest,
+            limit,
+            "the largest pictures will take longer than they may"
+        );
+    }
+    if *consistency_db < CONSISTENCY_DB_LOW {
+        tracing::warn!(
+            model,
+            consistency_db,
+            "its results are far from their sources; the output check will refuse many"
+        );
+    }
+}
+
+/// The models of a child, open before its cage closes. Never closed: a debug build would ask whether the descriptor
+/// is open first, by a call that the cage forbids.
+pub(crate) struct Handed {
+    x2: Option<ManuallyDrop<File>>,
+    x4: Option<ManuallyDrop<File>>,
+}
+
+impl Handed {
+    /// Opens them; they are looked at in the cage.
+    ///
+    /// # Errors
+    /// When the parent has none there.
+    pub(crate) fn open(args: &ChildArgs) -> anyhow::Result<Self> {
+        let open = |path: &Option<PathBuf>| {
+            let file = path.as_ref().map(File::open).transpose();
+            let file = file.context("the model that the service keeps")?;
+            Ok::<_, anyhow::Error>(file.map(ManuallyDrop::new))
+        };
+        Ok(Self {
+            x2: open(&args.model_2x)?,
+            x4: open(&args.model_4x)?,
+        })
+    }
+
+    /// The network for this scale, if one was handed over.
+    ///
+    /// # Errors
+    /// When the bytes are no model: they were one when the service started.
+    pub(crate) fn read(self, scale: Scale) -> anyhow::Result<Option<Arc<Network>>> {
+        let file = match scale {
+            Scale::X2 => self.x2,
+            Scale::X4 => self.x4,
+        };
+        let Some(mut file) = file else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .context("the model that the service keeps")?;
+        Ok(Some(Arc::new(Model::read(&bytes)?.network)))
+    }
+}

@@ -1,0 +1,166 @@
+"""The networks that people bring with them, as functions of their state dictionaries: written from the papers and the
+names that published files have, with random weights. What `upscale` makes of such a file must be what these make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+State = dict[str, Tensor]
+
+SPAN_MEAN = torch.tensor([0.4488, 0.4371, 0.4040])[None, :, None, None]
+
+
+class Weights:
+    """A state dictionary in the making: seeded, with gains that keep values near 1."""
+
+    def __init__(self, seed: int) -> None:
+        self.state: State = {}
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def conv(self, name: str, out: int, read: int, side: int = 3, gain: float = 1.0) -> None:
+        spread = gain / (read * side * side) ** 0.5
+        self.state[f"{name}.weight"] = torch.randn(out, read, side, side, generator=self.generator) * spread
+        self.state[f"{name}.bias"] = torch.randn(out, generator=self.generator) * 0.02
+
+    def picture(self, name: str) -> None:
+        """Around middle gray, so that the clamp to 0..1 hides nothing."""
+        self.state[f"{name}.bias"] += 0.5
+
+
+def conv(state: State, name: str, x: Tensor) -> Tensor:
+    weight = state[f"{name}.weight"]
+    return F.conv2d(x, weight, state[f"{name}.bias"], padding=weight.shape[-1] // 2)
+
+
+def leaky(x: Tensor) -> Tensor:
+    return F.leaky_relu(x, 0.2)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What RRDBNet's convolutions are called; `{b}`, `{d}`, `{c}` are the block, the dense block, the convolution."""
+
+    first: str
+    dense: str
+    body: str
+    ups: tuple[str, ...]
+    high: str
+    last: str
+
+    def dense_conv(self, block: int, dense: int, part: int) -> str:
+        return self.dense.format(b=block, d=dense + 1, c=part + 1)
+
+
+def old_names(blocks: int, ups: int) -> Names:
+    """ESRGAN's first publication numbers the parts of a sequence: an enlargement is three of them."""
+    up = tuple(f"model.{3 * i + 3}" for i in range(ups))
+    dense = "model.1.sub.{b}.RDB{d}.conv{c}.0"
+    return Names("model.0", dense, f"model.1.sub.{blocks}", up, f"model.{3 * ups + 2}", f"model.{3 * ups + 4}")
+
+
+def new_names(ups: int) -> Names:
+    up = tuple(f"conv_up{i + 1}" for i in range(ups))
+    return Names("conv_first", "body.{b}.rdb{d}.conv{c}", "conv_body", up, "conv_hr", "conv_last")
+
+
+def bsrgan_names(ups: int) -> Names:
+    up = tuple(f"upconv{i + 1}" for i in range(ups))
+    return Names("conv_first", "RRDB_trunk.{b}.RDB{d}.conv{c}", "trunk_conv", up, "HRconv", "conv_last")
+
+
+def make_rrdb(names: Names, blocks: int, read: int, channels: int = 12, growth: int = 7, seed: int = 1) -> State:
+    weights = Weights(seed)
+    weights.conv(names.first, channels, read)
+    for block in range(blocks):
+        for dense in range(3):
+            for part in range(5):
+                out = channels if part == 4 else growth
+                weights.conv(names.dense_conv(block, dense, part), out, channels + part * growth, gain=1.3)
+    for name in (names.body, *names.ups, names.high):
+        weights.conv(name, channels, channels, gain=1.2)
+    weights.conv(names.last, 3, channels, gain=0.1)
+    weights.picture(names.last)
+    return weights.state
+
+
+def run_rrdb(state: State, names: Names, x: Tensor) -> Tensor:
+    """[1, 3, h, w] in 0..1 to what RRDBNet makes of it; h and w are multiples of the squares that it reads."""
+    side = {3: 1, 12: 2, 48: 4}[state[f"{names.first}.weight"].shape[1]]
+    head = conv(state, names.first, F.pixel_unshuffle(x, side) if side > 1 else x)
+    trunk, block = head, 0
+    while f"{names.dense_conv(block, 0, 0)}.weight" in state:
+        whole = trunk
+        for dense in range(3):
+            maps = [whole]
+            for part in range(4):
+                maps.append(leaky(conv(state, names.dense_conv(block, dense, part), torch.cat(maps, 1))))
+            whole = whole + 0.2 * conv(state, names.dense_conv(block, dense, 4), torch.cat(maps, 1))
+        trunk, block = trunk + 0.2 * whole, block + 1
+    h = head + conv(state, names.body, trunk)
+    for up in names.ups:
+        h = leaky(conv(state, up, F.interpolate(h, scale_factor=2, mode="nearest")))
+    return conv(state, names.last, leaky(conv(state, names.high, h)))
+
+
+def make_compact(scale: int, channels: int = 10, convs: int = 3, seed: int = 2) -> State:
+    weights = Weights(seed)
+    for i in range(convs + 1):
+        weights.conv(f"body.{2 * i}", channels, 3 if i == 0 else channels, gain=1.4)
+        weights.state[f"body.{2 * i + 1}.weight"] = torch.rand(channels, generator=weights.generator) * 0.5
+    weights.conv(f"body.{2 * convs + 2}", 3 * scale * scale, channels, gain=0.05)
+    return weights.state
+
+
+def run_compact(state: State, scale: int, x: Tensor) -> Tensor:
+    last = max(int(name.split(".")[1]) for name in state)
+    h = x
+    for i in range(0, last, 2):
+        h = F.prelu(conv(state, f"body.{i}", h), state[f"body.{i + 1}.weight"])
+    return F.pixel_shuffle(conv(state, f"body.{last}", h), scale) + F.interpolate(x, scale_factor=scale, mode="nearest")
+
+
+def make_span(scale: int, channels: int = 8, normed: bool = True, seed: int = 3) -> State:
+    """The merged kernels (`eval_conv`) are of an earlier step, as they are in files saved while training."""
+    weights = Weights(seed)
+    inner = [f"block_{b}.c{c}_r" for b in range(1, 7) for c in (1, 2, 3)]
+    for name in ["conv_1", *inner, "conv_2"]:
+        read = 3 if name == "conv_1" else channels
+        gain = 0.02 if name == "conv_1" and normed else 1.0
+        weights.conv(f"{name}.sk", channels, read, 1, gain)
+        weights.conv(f"{name}.conv.0", 2 * read, read, 1)
+        weights.conv(f"{name}.conv.1", 2 * channels, 2 * read)
+        weights.conv(f"{name}.conv.2", channels, 2 * channels, 1, gain)
+        weights.conv(f"{name}.eval_conv", channels, read)
+    weights.conv("conv_cat", channels, 4 * channels, 1)
+    weights.conv("upsampler.0", 3 * scale * scale, channels, gain=0.1)
+    weights.picture("upsampler.0")
+    if not normed:
+        weights.state["no_norm"] = torch.zeros(1)
+    return weights.state
+
+
+def span_conv(state: State, name: str, x: Tensor) -> Tensor:
+    """As it was trained: the zeros outside come first, then the three convolutions, and a 1x1 beside them."""
+    h = conv(state, f"{name}.conv.0", F.pad(x, (1, 1, 1, 1)))
+    h = F.conv2d(h, state[f"{name}.conv.1.weight"], state[f"{name}.conv.1.bias"])
+    return conv(state, f"{name}.conv.2", h) + conv(state, f"{name}.sk", x)
+
+
+def run_span(state: State, scale: int, x: Tensor) -> Tensor:
+    if "no_norm" not in state:
+        x = (x - SPAN_MEAN.to(x)) * 255.0
+    f0 = h = span_conv(state, "conv_1", x)
+    first = tap = h
+    for block in range(1, 7):
+        tap = F.silu(span_conv(state, f"block_{block}.c1_r", h))
+        o2 = F.silu(span_conv(state, f"block_{block}.c2_r", tap))
+        o3 = span_conv(state, f"block_{block}.c3_r", o2)
+        h = (o3 + h) * (torch.sigmoid(o3) - 0.5)
+        first = h if block == 1 else first
+    g = span_conv(state, "conv_2", h)
+    taps = torch.cat([f0, g, first, tap], 1)
+    return F.pixel_shuffle(conv(state, "upsampler.0", conv(state, "conv_cat", taps)), scale)

@@ -1,0 +1,153 @@
+"""Files made with PyTorch, read and run by the `upscale` binary: the same pixels as PyTorch's own forward pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+import other_networks as nets
+from torch_files import save_legacy, save_safetensors, save_tar, save_zip
+from upscale_training.export import golden_input
+
+ROOT = Path(__file__).resolve().parents[2]
+ERROR_MAX = 1e-4
+
+
+@pytest.fixture(scope="session")
+def upscale() -> Path:
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    binary = Path(os.environ.get("UPSCALE_BINARY", target / "debug" / "upscale"))
+    if not binary.exists():
+        pytest.fail(f"{binary} is missing: `cargo build -p upscale` makes it, UPSCALE_BINARY names another one")
+    return binary
+
+
+def verify(upscale: Path, file: Path, state: dict[str, Tensor], forward: Callable[[Tensor], Tensor]) -> dict:
+    """What the binary says of a file whose network PyTorch runs as `forward`, in double precision."""
+    exact = {name: tensor.double() for name, tensor in state.items()}
+    small = golden_input()
+    with torch.no_grad():
+        large = forward(exact, small.double()).clamp(0.0, 1.0)
+    assert large.std() > 0.01, "a flat picture proves nothing"
+    golden = file.with_suffix(".golden.safetensors")
+    save_file({"input": small, "output": large.float().contiguous()}, golden)
+    command = [upscale, "model", "verify", file, "--golden", golden, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["verified"]["golden_error"] <= ERROR_MAX
+    return told["model"]
+
+
+def rrdb(names: nets.Names, blocks: int, read: int) -> tuple[dict, Callable]:
+    state = nets.make_rrdb(names, blocks, read)
+    return state, lambda weights, x: nets.run_rrdb(weights, names, x)
+
+
+RRDB = {
+    "old names, 4x": (nets.old_names(2, 2), 3, 4),
+    "old names, 2x": (nets.old_names(2, 1), 3, 2),
+    "new names, 4x": (nets.new_names(2), 3, 4),
+    "new names, 2x of squares": (nets.new_names(2), 12, 2),
+    "bsrgan names, 4x": (nets.bsrgan_names(2), 3, 4),
+    "bsrgan names, 2x": (nets.bsrgan_names(1), 3, 2),
+}
+
+
+@pytest.mark.parametrize("case", RRDB)
+def test_esrgan(case: str, upscale: Path, tmp_path: Path) -> None:
+    names, read, scale = RRDB[case]
+    state, forward = rrdb(names, 2, read)
+    file = tmp_path / "esrgan.pth"
+    save_zip({"params_ema": state}, file)
+    told = verify(upscale, file, state, forward)
+    assert told["scale"] == scale
+    assert told["architecture"].startswith("ESRGAN")
+
+
+@pytest.mark.parametrize("scale", [2, 4])
+def test_compact(scale: int, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_compact(scale)
+    file = tmp_path / "compact.pth"
+    save_legacy({"params": state, "epoch": 3}, file)
+    told = verify(upscale, file, state, lambda weights, x: nets.run_compact(weights, scale, x))
+    assert (told["scale"], told["architecture"]) == (scale, "Compact (SRVGGNetCompact)")
+
+
+@pytest.mark.parametrize("scale", [2, 4])
+@pytest.mark.parametrize("normed", [True, False])
+def test_span(scale: int, normed: bool, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_span(scale, normed=normed)
+    file = tmp_path / "span.safetensors"
+    save_safetensors(state, file)
+    told = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, scale, x))
+    assert (told["scale"], told["architecture"]) == (scale, "SPAN")
+
+
+def of_parameters(state: dict) -> OrderedDict:
+    return OrderedDict((f"module.{name}", torch.nn.Parameter(tensor)) for name, tensor in state.items())
+
+
+CONTAINERS = {
+    "zip": ("PyTorch zip", save_zip),
+    "zip, protocol 4": ("PyTorch zip", lambda state, path: torch.save(state, path, pickle_protocol=4)),
+    "zip of parameters": ("PyTorch zip", lambda state, path: save_zip(of_parameters(state), path)),
+    "legacy": ("PyTorch legacy pickle", save_legacy),
+    "legacy of parameters": ("PyTorch legacy pickle", lambda state, path: save_legacy(of_parameters(state), path)),
+    "tar": ("PyTorch tar", save_tar),
+    "safetensors": ("safetensors", save_safetensors),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container(container: str, upscale: Path, tmp_path: Path) -> None:
+    told, save = CONTAINERS[container]
+    state, forward = rrdb(nets.new_names(2), 1, 3)
+    file = tmp_path / "model.pth"
+    save(OrderedDict(state), file)
+    assert verify(upscale, file, state, forward)["container"] == told
+
+
+def test_tar_is_what_pytorch_reads_too(tmp_path: Path) -> None:
+    state = nets.make_compact(2)
+    save_tar(OrderedDict(state), tmp_path / "model.pth")
+    again = torch.load(tmp_path / "model.pth", weights_only=False)
+    assert all(torch.equal(again[name], tensor) for name, tensor in state.items())
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_precisions_and_layouts(kind: torch.dtype, upscale: Path, tmp_path: Path) -> None:
+    state, forward = rrdb(nets.old_names(1, 2), 1, 3)
+    wide = (4, torch.channels_last)
+    state = {name: t.to(kind, memory_format=wide[1] if t.dim() == wide[0] else torch.preserve_format)
+             for name, t in state.items()}
+    file = tmp_path / "model.pth"
+    save_legacy(state, file)
+    verify(upscale, file, state, forward)
+
+
+def refusal(upscale: Path, file: Path) -> str:
+    done = subprocess.run([upscale, "model", "inspect", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout
+    return done.stderr
+
+
+def test_what_is_no_dictionary_of_weights_is_refused(upscale: Path, tmp_path: Path) -> None:
+    file = tmp_path / "model.pth"
+    torch.save(torch.nn.Conv2d(3, 3, 3), file)
+    assert "torch.nn.modules.conv.Conv2d" in refusal(upscale, file)
+    torch.save({"layers.0.residual_group.blocks.0.norm1.weight": torch.ones(3)}, file)
+    assert "SwinIR, which is not supported; supported are ESRGAN" in refusal(upscale, file)
+    state = nets.make_compact(2)
+    state["body.0.weight"][0, 0, 0, 0] = torch.nan
+    torch.save(state, file)
+    assert "body.0.weight has a value that is not within 1e6" in refusal(upscale, file)
