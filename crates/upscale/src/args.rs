@@ -272,7 +272,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     /// Folders of PNG, JPEG or WebP pictures; each is shrunk and enlarged again.
-    #[arg(required = true, value_name = "FOLDER")]
+    #[arg(required_unless_present_any = ["gates", "page"], value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
     /// 2, 4 or both.
     #[arg(long, value_enum, default_value_t = EvalScale::Both)]
@@ -286,6 +286,12 @@ pub(crate) struct EvalArgs {
     /// Print the means as a Markdown table.
     #[arg(long)]
     pub(crate) markdown: bool,
+    /// Also drawn pictures, JPEGs, and what the networks make of what they are told; then every gate.
+    #[arg(long)]
+    pub(crate) gates: bool,
+    /// As --gates, and write the page and its pictures here.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,12 +1,7 @@
 //! `upscale demo`: the whole service at work on this machine alone. A real `serve`, an HTTPS image host, the
 //! operator's commands, and a customer who orders, polls, downloads and checks. Anything off ends it with an error.
 
-mod before_after;
-mod canvas;
-mod harbour;
 mod image_host;
-mod letters;
-mod panel;
 mod pictures;
 
 use std::{collections::HashMap, ffi::OsStr, fs, path::Path, time::Instant};
@@ -15,14 +10,23 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
 use upscale_core::{Credits, Scale, limits};
-use upscale_image::{decode, quality::Rgb8};
+use upscale_image::{
+    decode,
+    quality::{Kernel, Rgb8, resize},
+};
 
 use self::{
-    before_after::{Pair, compose},
     image_host::{HOST_NAME, ImageHost},
     pictures::{Picture, drawn, given},
 };
-use crate::{args::DemoArgs, data::block_on, file::write_whole, output, running::Running};
+use crate::{
+    args::DemoArgs,
+    before_after::{Pair, compose},
+    data::block_on,
+    file::write_whole,
+    output,
+    running::Running,
+};
 
 /// What the demo's customer buys.
 const PURCHASE: &str = "10";
@@ -223,20 +227,20 @@ fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
     for done in results {
         let name = format!("{}-{}.png", done.picture.name, done.scale);
         write_whole(&out.join(name), &done.png)?;
-        let after = Rgb8::of_source(&decode(&done.png, RESULT_PIXELS_MAX)?);
+        let ours = Rgb8::of_source(&decode(&done.png, RESULT_PIXELS_MAX)?);
         let before = Rgb8::of_source(&decode(&done.picture.bytes, RESULT_PIXELS_MAX)?);
         let factor = done.scale.factor();
-        let is_right =
-            (after.width(), after.height()) == (before.width() * factor, before.height() * factor);
+        let (width, height) = (before.width() * factor, before.height() * factor);
+        let (name, found) = (&done.picture.name, (ours.width(), ours.height()));
         ensure!(
-            is_right,
-            "the result of {} has {} x {} pixels",
-            done.picture.name,
-            after.width(),
-            after.height()
+            found == (width, height),
+            "the result of {name} has {} x {} pixels",
+            found.0,
+            found.1
         );
+        let bicubic = resize(&before, width, height, Kernel::Bicubic);
         pairs.retain(|(name, _)| *name != done.picture.name);
-        pairs.push((&done.picture.name, Pair { before, after }));
+        pairs.push((name, Pair { bicubic, ours }));
     }
     for picture in results
         .iter()

@@ -1,21 +1,26 @@
 //! `upscale eval FOLDER…`: shrinks clean pictures as the field's benchmark does, enlarges them again by bicubic,
-//! Lanczos3 and our network, and prints how alike the results are. The arithmetic is `upscale_image::quality`'s.
+//! Lanczos3 and our network, and prints how alike the results are. With `--gates` the small pictures are compressed as
+//! well and the networks told the truth, nothing and a lie about it. The arithmetic is `upscale_image::quality`'s.
 
-use std::{
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+mod gates;
+mod input;
+mod page;
+mod sets;
+mod strokes;
 
-use anyhow::{Context, bail};
-use serde::Serialize;
+use std::ops::ControlFlow;
+
+use anyhow::Context;
+use serde::{Serialize, Serializer};
 use upscale_core::{Condition, Pixels, Rows, Scale};
 use upscale_engine::{Engine, EngineOptions};
-use upscale_image::{
-    decode,
-    quality::{Kernel, Likeness, Rgb8, compare, resize},
-};
+use upscale_image::quality::{Kernel, Rgb8, compare, resize};
 
+use self::{
+    gates::gates,
+    input::{Input, Small},
+    sets::{Picture, Set},
+};
 use crate::{
     args::{EvalArgs, EvalScale},
     file::threads,
@@ -24,78 +29,99 @@ use crate::{
 
 /// Clean pictures are larger than what customers may send; this bounds memory at about 2 GB.
 const PIXELS_MAX: u64 = 50_000_000;
-/// Names of files that are looked at.
-const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
 
 /// Who enlarges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     Bicubic,
     Lanczos3,
-    Ours,
+    Ours(Told),
+}
+
+/// What the network hears of the picture's compression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// What its file says, as in the service.
+    File,
+    Nothing,
+    Lie,
 }
 
 impl Method {
-    const ALL: [Self; 3] = [Self::Bicubic, Self::Lanczos3, Self::Ours];
+    const BENCHMARK: [Self; 3] = [Self::Bicubic, Self::Lanczos3, Self::Ours(Told::File)];
+    const ALL: [Self; 5] = [
+        Self::Bicubic,
+        Self::Lanczos3,
+        Self::Ours(Told::File),
+        Self::Ours(Told::Nothing),
+        Self::Ours(Told::Lie),
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Bicubic => "bicubic",
             Self::Lanczos3 => "lanczos3",
-            Self::Ours => "ours",
+            Self::Ours(Told::File) => "ours",
+            Self::Ours(Told::Nothing) => "ours, told nothing",
+            Self::Ours(Told::Lie) => "ours, told a lie",
         }
     }
 }
 
-/// The figures of one picture, or the means of a folder when `picture` is none.
+impl Serialize for Method {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+/// The figures of one picture, or the means of a set when `picture` is none.
 #[derive(Debug, Clone, Serialize)]
 struct Score {
-    folder: String,
+    set: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     picture: Option<String>,
     scale: usize,
+    input: Input,
     method: Method,
     psnr: f64,
     ssim: f64,
+    /// Root mean square error of colour differences, in levels.
+    colour: f64,
+    /// Of strokes, where there is nothing but strokes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overlap: Option<f64>,
 }
 
 /// Evaluates all folders.
 pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
-    let pixels_max = usize::try_from(PIXELS_MAX).unwrap_or(usize::MAX);
     let options = EngineOptions {
         threads: threads(args.threads),
         kernels: kernels::from_environment()?,
-        pixels_max,
+        pixels_max: usize::try_from(PIXELS_MAX).unwrap_or(usize::MAX),
         ..EngineOptions::default()
     };
     let engine = Engine::shipped(options)?;
-    let mut scores = Vec::new();
-    for folder in &args.folders {
-        for path in pictures(folder)? {
-            let clean = read_clean(&path)?;
-            for &scale in scales(args.scale) {
-                let found =
-                    score(&engine, &clean, scale).with_context(|| path.display().to_string())?;
-                scores.extend(found.map(|(method, likeness)| Score {
-                    folder: name(folder),
-                    picture: Some(name(&path)),
-                    scale: scale.factor(),
-                    method,
-                    psnr: likeness.psnr,
-                    ssim: likeness.ssim,
-                }));
-            }
-        }
+    let with_gates = args.gates || args.page.is_some();
+    let folders = args.folders.iter().map(|folder| sets::folder(folder));
+    let mut all: Vec<Set> = folders.collect::<anyhow::Result<_>>()?;
+    if with_gates {
+        all.extend(sets::drawn_sets());
     }
+    let scores = score_sets(&engine, &all, scales(args.scale), with_gates)?;
     let means = means(&scores);
     if args.json {
-        return output::json(&serde_json::json!({ "means": means, "pictures": scores }));
-    }
-    if args.markdown {
-        print_markdown(&means)
+        output::json(&serde_json::json!({ "means": means, "pictures": scores }))?;
+    } else if args.markdown {
+        output::line(markdown(&means).trim_end())?;
     } else {
-        print_tables(&scores, &means)
+        print_tables(&scores, &means)?;
+    }
+    if with_gates && !args.json {
+        print_gates(&means)?;
+    }
+    match &args.page {
+        Some(folder) => page::write(folder, &engine, &means),
+        None => Ok(()),
     }
 }
 
@@ -107,157 +133,206 @@ fn scales(asked: EvalScale) -> &'static [Scale] {
     }
 }
 
-fn name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned()
-}
-
-fn pictures(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let is_picture = |path: &PathBuf| {
-        let ending = path
-            .extension()
-            .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-        ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+fn score_sets(
+    engine: &Engine,
+    sets: &[Set],
+    scales: &[Scale],
+    with_gates: bool,
+) -> anyhow::Result<Vec<Score>> {
+    let (inputs, methods) = if with_gates {
+        (&Input::ALL[..], &Method::ALL[..])
+    } else {
+        (&Input::ALL[..1], &Method::BENCHMARK[..])
     };
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let paths: Vec<PathBuf> = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<anyhow::Result<_>>()?;
-    let mut found: Vec<PathBuf> = paths.into_iter().filter(is_picture).collect();
-    if found.is_empty() {
-        bail!(
-            "{} holds no picture ({})",
-            folder.display(),
-            ENDINGS.join(", ")
-        );
+    let mut scores = Vec::new();
+    for set in sets {
+        for picture in &set.pictures {
+            let clean = picture.read()?;
+            for (&scale, &input) in scales
+                .iter()
+                .flat_map(|scale| inputs.iter().map(move |input| (scale, input)))
+            {
+                let trial = Trial {
+                    engine,
+                    set,
+                    picture,
+                    scale,
+                    input,
+                };
+                let found = trial.score(&clean, methods);
+                scores.extend(found.with_context(|| picture.name.clone())?);
+            }
+        }
     }
-    found.sort();
-    Ok(found)
+    Ok(scores)
 }
 
-fn read_clean(path: &Path) -> anyhow::Result<Rgb8> {
-    let shown = || path.display().to_string();
-    let bytes = fs::read(path).with_context(shown)?;
-    Ok(Rgb8::of_source(
-        &decode(&bytes, PIXELS_MAX).with_context(shown)?,
-    ))
+/// One picture, made small in one way.
+struct Trial<'a> {
+    engine: &'a Engine,
+    set: &'a Set,
+    picture: &'a Picture,
+    scale: Scale,
+    input: Input,
 }
 
-fn score(engine: &Engine, clean: &Rgb8, scale: Scale) -> anyhow::Result<[(Method, Likeness); 3]> {
+impl Trial<'_> {
+    fn score(&self, clean: &Rgb8, methods: &[Method]) -> anyhow::Result<Vec<Score>> {
+        let factor = self.scale.factor();
+        let too_small = || {
+            let (width, height) = (clean.width(), clean.height());
+            format!("{width} x {height} pixels are too few for {}", self.scale)
+        };
+        let clean = clean.cropped_to_multiple(factor).with_context(too_small)?;
+        let small = Small::make(&clean, self.scale, self.input)?;
+        let score = |&method: &Method| {
+            let enlarged = self.enlarge(&small, method)?;
+            let likeness = compare(&clean, &enlarged, factor).with_context(too_small)?;
+            let strokes = self.picture.strokes.as_ref();
+            Ok(Score {
+                set: self.set.name.clone(),
+                picture: Some(self.picture.name.clone()),
+                scale: factor,
+                input: self.input,
+                method,
+                psnr: likeness.psnr,
+                ssim: likeness.ssim,
+                colour: strokes::colour_error(&clean, &enlarged, factor),
+                overlap: strokes.map(|strokes| strokes.overlap(&clean, &enlarged, factor)),
+            })
+        };
+        methods.iter().map(score).collect()
+    }
+
+    fn enlarge(&self, small: &Small, method: Method) -> anyhow::Result<Rgb8> {
+        let told = match method {
+            Method::Bicubic => return Ok(interpolate(small, self.scale, Kernel::Bicubic)),
+            Method::Lanczos3 => return Ok(interpolate(small, self.scale, Kernel::Lanczos3)),
+            Method::Ours(Told::File) => small.condition,
+            Method::Ours(Told::Nothing) => Condition::Unknown,
+            Method::Ours(Told::Lie) => self.input.lie()?,
+        };
+        run_network(self.engine, &small.picture, self.scale, told)
+    }
+}
+
+fn interpolate(small: &Small, scale: Scale, kernel: Kernel) -> Rgb8 {
+    let (picture, factor) = (&small.picture, scale.factor());
+    resize(
+        picture,
+        picture.width() * factor,
+        picture.height() * factor,
+        kernel,
+    )
+}
+
+/// The network alone: no colour profile, no output check.
+fn run_network(
+    engine: &Engine,
+    small: &Rgb8,
+    scale: Scale,
+    condition: Condition,
+) -> anyhow::Result<Rgb8> {
     let factor = scale.factor();
-    let too_small = || {
-        format!(
-            "{} x {} pixels are too few for {scale}",
-            clean.width(),
-            clean.height()
-        )
-    };
-    let clean = clean.cropped_to_multiple(factor).with_context(too_small)?;
-    let small = resize(
-        &clean,
-        clean.width() / factor,
-        clean.height() / factor,
-        Kernel::Bicubic,
-    );
-    let mut scored = Vec::with_capacity(Method::ALL.len());
-    for method in Method::ALL {
-        let enlarged = enlarge(engine, &small, scale, method)?;
-        let likeness = compare(&clean, &enlarged, factor).with_context(too_small)?;
-        scored.push((method, likeness));
-    }
-    scored
-        .try_into()
-        .map_err(|_| anyhow::anyhow!("a method was left out"))
-}
-
-fn enlarge(engine: &Engine, small: &Rgb8, scale: Scale, method: Method) -> anyhow::Result<Rgb8> {
-    let (width, height) = (
-        small.width() * scale.factor(),
-        small.height() * scale.factor(),
-    );
-    match method {
-        Method::Bicubic => Ok(resize(small, width, height, Kernel::Bicubic)),
-        Method::Lanczos3 => Ok(resize(small, width, height, Kernel::Lanczos3)),
-        Method::Ours => run_network(engine, small, scale),
-    }
-}
-
-/// The network alone: no file, no colour profile, no output check.
-fn run_network(engine: &Engine, small: &Rgb8, scale: Scale) -> anyhow::Result<Rgb8> {
     let pixels = Pixels::new(small.width(), small.height(), 3, small.to_samples())?;
-    let mut samples = Vec::with_capacity(pixels.samples().len() * scale.factor() * scale.factor());
-    engine.upscale(&pixels, scale, Condition::Clean, &mut |rows: Rows<'_>| {
+    let mut samples = Vec::with_capacity(pixels.samples().len() * factor * factor);
+    engine.upscale(&pixels, scale, condition, &mut |rows: Rows<'_>| {
         samples.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     })?;
-    let (width, height) = (
-        small.width() * scale.factor(),
-        small.height() * scale.factor(),
-    );
+    let (width, height) = (small.width() * factor, small.height() * factor);
     Ok(Rgb8::of_pixels(&Pixels::new(width, height, 3, samples)?))
 }
 
-/// One line for each folder, scale and method, in the order of the pictures.
+/// One line for each set, input, scale and method, in the order of the pictures.
 fn means(scores: &[Score]) -> Vec<Score> {
     let mut means: Vec<(Score, f64)> = Vec::new();
     for score in scores {
         let same = |mean: &&mut (Score, f64)| {
-            (&mean.0.folder, mean.0.scale, mean.0.method)
-                == (&score.folder, score.scale, score.method)
+            (&mean.0.set, mean.0.scale, mean.0.input, mean.0.method)
+                == (&score.set, score.scale, score.input, score.method)
         };
         match means.iter_mut().find(same) {
             Some((mean, count)) => {
                 mean.psnr += score.psnr;
                 mean.ssim += score.ssim;
+                mean.colour += score.colour;
+                mean.overlap = mean.overlap.zip(score.overlap).map(|(a, b)| a + b);
                 *count += 1.0;
             }
-            None => means.push((
-                Score {
-                    picture: None,
-                    ..score.clone()
-                },
-                1.0,
-            )),
+            None => {
+                let picture = None;
+                let first = score.clone();
+                means.push((Score { picture, ..first }, 1.0));
+            }
         }
     }
     let divide = |(mean, count): (Score, f64)| Score {
         psnr: mean.psnr / count,
         ssim: mean.ssim / count,
+        colour: mean.colour / count,
+        overlap: mean.overlap.map(|overlap| overlap / count),
         ..mean
     };
     means.into_iter().map(divide).collect()
 }
 
-fn cells(score: &Score) -> [String; 5] {
-    let (psnr, ssim) = (format!("{:.3}", score.psnr), format!("{:.4}", score.ssim));
+const HEADS: [&str; 8] = [
+    "set",
+    "scale",
+    "input",
+    "method",
+    "PSNR-Y",
+    "SSIM-Y",
+    "colour error",
+    "strokes' overlap",
+];
+
+fn cells(score: &Score) -> [String; 8] {
     [
-        score.folder.clone(),
+        score.set.clone(),
         score.scale.to_string(),
+        score.input.name(),
         score.method.name().to_owned(),
-        psnr,
-        ssim,
+        format!("{:.3}", score.psnr),
+        format!("{:.4}", score.ssim),
+        format!("{:.3}", score.colour),
+        score
+            .overlap
+            .map_or_else(String::new, |overlap| format!("{overlap:.3}")),
     ]
 }
 
-fn print_markdown(means: &[Score]) -> anyhow::Result<()> {
-    output::line("| set | scale | method | PSNR-Y | SSIM-Y |\n|---|---|---|---|---|")?;
+fn markdown(means: &[Score]) -> String {
+    let mut table = format!(
+        "| {} |\n{}|\n",
+        HEADS.join(" | "),
+        "|---".repeat(HEADS.len())
+    );
     for mean in means {
-        output::line(&format!("| {} |", cells(mean).join(" | ")))?;
+        table += &format!("| {} |\n", cells(mean).join(" | "));
     }
-    Ok(())
+    table
 }
 
 fn print_tables(scores: &[Score], means: &[Score]) -> anyhow::Result<()> {
     let row = |score: &Score| {
-        let [folder, scale, method, psnr, ssim] = cells(score);
-        let picture = score.picture.clone().unwrap_or_else(|| "(mean)".to_owned());
-        vec![folder, picture, scale, method, psnr, ssim]
+        let mut row = Vec::from(cells(score));
+        let picture = score.picture.clone();
+        row.insert(1, picture.unwrap_or_else(|| "(mean)".to_owned()));
+        row
     };
     let rows: Vec<Vec<String>> = scores.iter().chain(means).map(row).collect();
-    output::table(
-        &["SET", "PICTURE", "SCALE", "METHOD", "PSNR-Y", "SSIM-Y"],
-        &rows,
-    )
+    let mut heads = Vec::from(HEADS);
+    heads.insert(1, "picture");
+    output::table(&heads, &rows)
+}
+
+fn print_gates(means: &[Score]) -> anyhow::Result<()> {
+    output::line("")?;
+    let rows: Vec<Vec<String>> = gates(means)
+        .iter()
+        .map(|gate| Vec::from(gate.cells()))
+        .collect();
+    output::table(&["SET", "GATE", "FOUND", "NEEDED", ""], &rows)
 }

@@ -3,11 +3,13 @@
 mod account;
 mod args;
 mod audit;
+mod before_after;
 mod bench;
 mod child;
 mod config;
 mod data;
 mod demo;
+mod drawn;
 mod eval;
 #[cfg(debug_assertions)]
 mod fault;

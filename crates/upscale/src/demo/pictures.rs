@@ -10,7 +10,7 @@ use upscale_image::{
     read_header,
 };
 
-use super::{canvas::Canvas, harbour, panel};
+use crate::drawn;
 
 /// Drawn pictures are made this much smaller, so that 4x brings back the size they were drawn at.
 const SHRINK: usize = 4;
@@ -31,8 +31,8 @@ pub(crate) struct Picture {
 pub(crate) fn drawn() -> anyhow::Result<Vec<Picture>> {
     // Each takes a second or two: on two cores, one.
     let (harbour, panel) = std::thread::scope(|scope| {
-        let panel = scope.spawn(|| shrunk(panel::draw()));
-        (shrunk(harbour::draw()), panel.join())
+        let panel = scope.spawn(|| shrunk(&drawn::panel()));
+        (shrunk(&drawn::harbour()), panel.join())
     });
     let panel = panel.map_err(|_| anyhow::anyhow!("the panel could not be drawn"))?;
     [("harbour", harbour), ("panel", panel)]
@@ -41,10 +41,9 @@ pub(crate) fn drawn() -> anyhow::Result<Vec<Picture>> {
         .collect()
 }
 
-fn shrunk(canvas: Canvas) -> Rgb8 {
-    let large = canvas.finish();
+fn shrunk(large: &Rgb8) -> Rgb8 {
     resize(
-        &large,
+        large,
         large.width() / SHRINK,
         large.height() / SHRINK,
         Kernel::Bicubic,

@@ -67,24 +67,18 @@ impl Plane {
     fn blurred(&self) -> Self {
         let taps = gaussian();
         let (width, height) = (self.width - WINDOW + 1, self.height - WINDOW + 1);
-        let mean = |windowed: &mut dyn Iterator<Item = f64>| -> f64 {
-            taps.iter()
-                .zip(windowed)
-                .map(|(tap, value)| tap * value)
-                .sum()
-        };
-        let mut tall = Vec::with_capacity(width * self.height);
-        for row in self.values.chunks_exact(self.width) {
-            tall.extend(
-                row.windows(WINDOW)
-                    .map(|window| mean(&mut window.iter().copied())),
-            );
+        let mut tall = vec![0.0; width * self.height];
+        let rows = self.values.chunks_exact(self.width);
+        for (sums, row) in tall.chunks_exact_mut(width).zip(rows) {
+            for (start, tap) in taps.iter().enumerate() {
+                add(sums, *tap, &row[start..start + width]);
+            }
         }
-        let mut values = Vec::with_capacity(width * height);
-        for y in 0..height {
-            for x in 0..width {
-                let mut column = (y..y + WINDOW).map(|row| tall[row * width + x]);
-                values.push(mean(&mut column));
+        let mut values = vec![0.0; width * height];
+        for (y, sums) in values.chunks_exact_mut(width).enumerate() {
+            for (down, tap) in taps.iter().enumerate() {
+                let start = (y + down) * width;
+                add(sums, *tap, &tall[start..start + width]);
             }
         }
         Self {
@@ -92,6 +86,13 @@ impl Plane {
             height,
             values,
         }
+    }
+}
+
+/// `sums += tap * row`, place by place.
+fn add(sums: &mut [f64], tap: f64, row: &[f64]) {
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += tap * value;
     }
 }
 

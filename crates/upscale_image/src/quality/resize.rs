@@ -11,6 +11,8 @@ pub enum Kernel {
     Bicubic,
     /// Windowed sinc with three lobes.
     Lanczos3,
+    /// The mean of what a new pixel covers.
+    Box,
 }
 
 impl Kernel {
@@ -19,6 +21,7 @@ impl Kernel {
         match self {
             Self::Bicubic => 4.0,
             Self::Lanczos3 => 6.0,
+            Self::Box => 1.0,
         }
     }
 
@@ -28,7 +31,8 @@ impl Kernel {
             Self::Bicubic if x <= 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
             Self::Bicubic if x <= 2.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
             Self::Lanczos3 if x < 3.0 => sinc(x) * sinc(x / 3.0),
-            Self::Bicubic | Self::Lanczos3 => 0.0,
+            Self::Box if x <= 0.5 => 1.0,
+            Self::Bicubic | Self::Lanczos3 | Self::Box => 0.0,
         }
     }
 }
@@ -136,7 +140,7 @@ mod tests {
     fn a_flat_picture_stays_flat_at_every_size() {
         let picture = Rgb8::paint(10, 7, |_, _| [3, 128, 250]);
         for (width, height) in [(1, 1), (5, 3), (20, 14), (33, 29)] {
-            for kernel in [Kernel::Bicubic, Kernel::Lanczos3] {
+            for kernel in [Kernel::Bicubic, Kernel::Lanczos3, Kernel::Box] {
                 let resized = resize(&picture, width, height, kernel);
                 assert_eq!(resized, Rgb8::paint(width, height, |_, _| [3, 128, 250]));
             }
@@ -151,6 +155,16 @@ mod tests {
         let resized = resize(&picture, 12, 1, Kernel::Bicubic);
         let row: Vec<u8> = (0..12).map(|x| resized.pixel(x, 0)[0]).collect();
         assert_eq!(row, [0, 0, 0, 0, 0, 26, 102, 137, 131, 128, 128, 128]);
+    }
+
+    #[test]
+    fn a_box_is_the_mean_of_its_square() {
+        let picture = Rgb8::paint(8, 4, |x, y| [(x * 10) as u8, (y * 20) as u8, (x * y) as u8]);
+        let small = resize(&picture, 2, 1, Kernel::Box);
+        assert_eq!(
+            (small.pixel(0, 0), small.pixel(1, 0)),
+            ([15, 30, 2], [55, 30, 8])
+        );
     }
 
     #[test]

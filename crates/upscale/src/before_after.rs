@@ -1,7 +1,7 @@
 //! The picture that shows what was gained: for each source a row, on the left its bicubic enlargement, on the
-//! right the service's result, the same place at the same size.
+//! right ours, the same place at the same size.
 
-use upscale_image::quality::{Kernel, Rgb8, resize};
+use upscale_image::quality::Rgb8;
 
 /// Side of a shown part, in pixels of the result.
 const SIDE: usize = 440;
@@ -10,10 +10,10 @@ const GAP: usize = 8;
 /// How far apart the places are that are looked at for the best part.
 const STEP: usize = 20;
 
-/// A source and what the service made of it.
+/// Two enlargements of one picture, of one size.
 pub(crate) struct Pair {
-    pub(crate) before: Rgb8,
-    pub(crate) after: Rgb8,
+    pub(crate) bicubic: Rgb8,
+    pub(crate) ours: Rgb8,
 }
 
 /// All rows in one picture; none when there are no pairs.
@@ -33,12 +33,10 @@ pub(crate) fn compose(pairs: &[Pair]) -> Option<Rgb8> {
 }
 
 fn row(pair: &Pair) -> (Rgb8, Rgb8) {
-    let (width, height) = (pair.after.width(), pair.after.height());
-    let bicubic = resize(&pair.before, width, height, Kernel::Bicubic);
-    let (left, top) = most_telling(&bicubic, &pair.after);
+    let (left, top) = most_telling(&pair.bicubic, &pair.ours);
     (
-        bicubic.crop(left, top, SIDE, SIDE),
-        pair.after.crop(left, top, SIDE, SIDE),
+        pair.bicubic.crop(left, top, SIDE, SIDE),
+        pair.ours.crop(left, top, SIDE, SIDE),
     )
 }
 
@@ -99,14 +97,14 @@ mod tests {
 
     #[test]
     fn rows_stand_below_each_other_and_pairs_side_by_side() {
-        let before = Rgb8::paint(30, 20, |_, _| [10; 3]);
-        let after = Rgb8::paint(60, 40, |_, _| [200; 3]);
+        let bicubic = Rgb8::paint(60, 40, |_, _| [10; 3]);
+        let ours = Rgb8::paint(60, 40, |_, _| [200; 3]);
         let pairs = [
             Pair {
-                before: before.clone(),
-                after: after.clone(),
+                bicubic: bicubic.clone(),
+                ours: ours.clone(),
             },
-            Pair { before, after },
+            Pair { bicubic, ours },
         ];
         let composed = compose(&pairs).unwrap();
         assert_eq!(
