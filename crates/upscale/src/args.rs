@@ -267,6 +267,10 @@ pub(crate) struct DemoArgs {
     /// Where the results and the before/after picture are written; made where absent.
     #[arg(long, value_name = "DIR", default_value = "upscale-demo")]
     pub(crate) out: PathBuf,
+    /// Order nothing: print where the service is, a key and the pictures' addresses as one line of JSON, and stay until
+    /// standard input ends: a place to try a client against.
+    #[arg(long)]
+    pub(crate) hold: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,10 +4,17 @@
 mod image_host;
 mod pictures;
 
-use std::{collections::HashMap, ffi::OsStr, fs, path::Path, time::Instant};
+use std::{collections::HashMap, ffi::OsStr, fs, io, path::Path, thread, time::Instant};
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::{
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
+    sync::oneshot,
+};
 use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
 use upscale_core::{Credits, Scale, limits};
 use upscale_image::{
@@ -41,28 +48,22 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     } else {
         given(&args.images)?
     };
-    fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let folder = tempfile::tempdir()?;
-    let files = pictures
-        .iter()
-        .map(|picture| (picture.path.clone(), picture.bytes.clone()));
-    let host = ImageHost::start(folder.path(), files.collect::<HashMap<_, _>>())?;
+    let service = open(folder.path(), &pictures)?;
+    if args.hold {
+        return hold(service, &pictures);
+    }
+    fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     started.says(&format!(
-        "an image host serves {} pictures as https://{HOST_NAME}/",
+        "`upscale serve` is ready at {}, an image host serves {} pictures as https://{HOST_NAME}/",
+        service.api,
         pictures.len()
     ))?;
-    let flags = [
-        "--source-connect-to",
-        &host.connect_to,
-        "--log",
-        "warn",
-        "--source-ca",
-    ]
-    .map(OsStr::new);
-    let flags = [&flags[..], &[host.root_file.as_os_str()]].concat();
-    let service = Running::start(&folder.path().join("data"), &flags)?;
-    started.says(&format!("`upscale serve` is ready at {}", service.api))?;
-    let (account, client) = sign_up(&service, &started)?;
+    let (account, key) = sign_up(&service)?;
+    started.says(&format!(
+        "account {account} bought {PURCHASE} credits and has a key"
+    ))?;
+    let client = Client::new(&service.api, &key)?;
     let results = block_on(order_all(&client, &pictures, &started))?;
     save(&results, &args.out)?;
     settle_up(&service, &account, results.len(), &started)?;
@@ -72,6 +73,55 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
         "\nResults and before-after.png (left bicubic, right ours) are in {}",
         args.out.display()
     ))
+}
+
+/// An image host with the pictures, and a service that finds and trusts it.
+fn open(folder: &Path, pictures: &[Picture]) -> anyhow::Result<Running> {
+    let files = pictures
+        .iter()
+        .map(|picture| (picture.path.clone(), picture.bytes.clone()));
+    let host = ImageHost::start(folder, files.collect::<HashMap<_, _>>())?;
+    let flags = [
+        "--source-connect-to",
+        &host.connect_to,
+        "--log",
+        "warn",
+        "--source-ca",
+    ]
+    .map(OsStr::new);
+    let flags = [&flags[..], &[host.root_file.as_os_str()]].concat();
+    Running::start(&folder.join("data"), &flags)
+}
+
+/// Says where everything is in one line of JSON, then stays until its standard input ends or it is told to stop: a
+/// place to try a client against.
+fn hold(service: Running, pictures: &[Picture]) -> anyhow::Result<()> {
+    let (account, key) = sign_up(&service)?;
+    let urls = pictures
+        .iter()
+        .map(|picture| format!("https://{HOST_NAME}{}", picture.path));
+    output::json(&json!({
+        "api": service.api,
+        "key": key,
+        "account": account,
+        "images": urls.collect::<Vec<_>>(),
+    }))?;
+    let (sender, ended) = oneshot::channel();
+    // A thread of its own: the runtime would wait for a read that never returns.
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        let _ = sender.send(());
+    });
+    block_on(async {
+        let mut stop = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = stop.recv() => {}
+            _ = ctrl_c() => {}
+            _ = ended => {}
+        }
+        Ok(())
+    })?;
+    service.stop()
 }
 
 /// What happened when, on standard output.
@@ -84,7 +134,7 @@ impl Timeline {
 }
 
 /// The operator's part: an account, credits, a key.
-fn sign_up(service: &Running, timeline: &Timeline) -> anyhow::Result<(String, Client)> {
+fn sign_up(service: &Running) -> anyhow::Result<(String, String)> {
     let text = |answer: &Value, name: &str| -> anyhow::Result<String> {
         let text = answer[name]
             .as_str()
@@ -101,11 +151,7 @@ fn sign_up(service: &Running, timeline: &Timeline) -> anyhow::Result<(String, Cl
         "demo-1",
     ])?;
     let key = text(&service.operate(&["key", "create", &account])?, "key")?;
-    timeline.says(&format!(
-        "account {account} bought {PURCHASE} credits and has a key"
-    ))?;
-    let client = Client::new(&service.api, &key)?;
-    Ok((account, client))
+    Ok((account, key))
 }
 
 /// A picture at one scale, done.
