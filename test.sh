@@ -41,6 +41,9 @@ step "Schemathesis against the live service"
 cargo build --locked --bin upscale
 checks/schemathesis.sh
 
+step "The Python and TypeScript clients against the live service"
+checks/clients.sh
+
 step "Secrets in the logs of all of the above"
 checks/leaks.sh "$UPSCALE_TEST_LOGS"
 
