@@ -18,12 +18,14 @@ use rustls::ClientConfig;
 use upscale_core::{AccountId, SourceUrl, parse_target};
 use url::Url;
 
-pub use self::budgets::FetchBudgets;
+pub use self::{
+    budgets::FetchBudgets,
+    guard::{Forbidden, Guard},
+};
 use self::{
     budgets::TimeLeft,
     connect::{connect, tls_config},
     exchange::{Answer, exchange},
-    guard::Guard,
     lookup::Lookups,
     places::Places,
     resolve::Routes,
@@ -181,7 +183,10 @@ impl Fetcher {
 
 /// Where a redirect leads. The text is judged as it was sent, before a parser makes it nicer: what
 /// names a host must be a whole `https://` URL by itself (or lack just the scheme).
-fn redirected(from: &Url, location: &str) -> Result<Url, AttemptError> {
+///
+/// # Errors
+/// Permanent, with the first broken rule.
+pub fn redirected(from: &Url, location: &str) -> Result<Url, AttemptError> {
     let refused = |why: &str| {
         AttemptError::permanent(format!(
             "The source redirects to a URL that is not allowed: {why}."

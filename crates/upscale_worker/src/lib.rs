@@ -18,7 +18,9 @@ pub use child::{
     Answer, ChildOptions, Facts, Order, SourceFormat, Spent, Upscaled, read_answer, read_order,
     write_answer, write_progress,
 };
-pub use fetch::{ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher};
+pub use fetch::{
+    ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher, Forbidden, Guard, redirected,
+};
 pub use housekeeping::{HousekeepingOptions, keep_house};
 pub use ipnet::{IpNet, Ipv6Net};
 pub use run::{Worker, WorkerOptions, WorkerSetupError};

@@ -36,21 +36,24 @@ const V6_DENIED: [([u16; 2], u8); 4] = [
 
 /// The rules of one worker.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Guard {
+pub struct Guard {
     /// The operator's own ranges, refused as well.
-    pub(crate) denied: Vec<IpNet>,
+    pub denied: Vec<IpNet>,
     /// Prefixes behind which this network's NAT64 translates: the IPv4 address inside is judged instead.
-    pub(crate) nat64_prefixes: Vec<Ipv6Net>,
+    pub nat64_prefixes: Vec<Ipv6Net>,
 }
 
 /// An address that may not be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Forbidden(pub(crate) IpAddr);
+pub struct Forbidden(pub IpAddr);
 
 impl Guard {
     /// All of a name's addresses or none: one forbidden address refuses the name, in whatever place it
     /// stands. `own` are the addresses of this host.
-    pub(crate) fn check(&self, addresses: &[IpAddr], own: &[IpAddr]) -> Result<(), Forbidden> {
+    ///
+    /// # Errors
+    /// [`Forbidden`] with the first such address.
+    pub fn check(&self, addresses: &[IpAddr], own: &[IpAddr]) -> Result<(), Forbidden> {
         let forbidden = addresses
             .iter()
             .find(|address| own.contains(address) || !self.is_public(**address));

@@ -1,0 +1,8 @@
+//! Bytes of a child that may be anybody's by now: an answer within its limits or an error, never a panic or a wait.
+
+#![no_main]
+
+#[path = "../properties/frame.rs"]
+mod frame;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frame::check(bytes));
