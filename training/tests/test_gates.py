@@ -7,8 +7,10 @@ from conftest import drawn_picture
 from test_network import stirred
 from upscale_training.bed import DAMAGES, drawn_sets, told
 from upscale_training.condition import CLEAN, UNKNOWN
+from upscale_training.contact import LINE, sheet
 from upscale_training.gates import Gate, gates, measure, report
 from upscale_training.network import Architecture, Network
+from upscale_training.sheet import GAP
 
 MARKS = {"bicubic": 30.0, "lanczos3": 30.2, "true": 33.5, "unknown": 33.0, "lie": 31.0, "plain": 33.6}
 
@@ -57,3 +59,11 @@ def test_a_bicubic_network_has_bicubics_marks():
 
 def test_a_gate_prints_what_was_asked():
     assert Gate("a", 1.0, 2.0).row() == "| a | +1.00 | +2.00 | **no** |"
+
+
+def test_a_contact_sheet_shows_four_versions_of_every_picture():
+    pictures = [drawn_picture(seed, 64, 64) for seed in (1, 2)]
+    shown = sheet(pictures, Network(Architecture(2, 4, 1, conditioned=True)), 40, ("clean", "JPEG 30"))
+    assert shown.shape == (2 * (40 + LINE), 4 * 40 + 3 * GAP, 3)
+    original = shown[LINE : LINE + 40, -40:]
+    assert np.array_equal(original, pictures[0][12:52, 12:52])

@@ -73,6 +73,7 @@ def test_a_run_goes_on_from_a_weight_file(tmp_path):
     second = Run(replace(TOLD, channels=20, blocks=3, start_from=str(tmp_path / "t.safetensors")), "cpu")
     small = torch.rand(1, 3, 8, 8)
     torch.testing.assert_close(second.network(small), first.average(small), atol=1e-6, rtol=1e-5)
+    assert second.started_from.startswith("t.safetensors, sha256 ") and first.started_from == "nothing"
 
 
 def test_a_4x_network_starts_from_the_trunk_of_a_2x_one(tmp_path):

@@ -115,21 +115,14 @@ Published, Set5 PSNR-Y at {shape.scale}x: {PUBLISHED[shape.scale]}.
 {len(pictures)} clean pictures: {listed(kinds)}. Their licences: {listed(licences)}.
 {recipe.pages} pages drawn by code (`rendered.py`), one patch in six.
 {DAMAGE if recipe.damaged else CLEAN_ONLY}
-{started(recipe)}
+Started from {state["started_from"]}.
+
 ## Recipe
 {"Muon for the inner convolutions, Adam for the rest" if recipe.muon else "Adam"}, warm-up and half a cosine,
 Charbonnier and at the end L2; the weights are the moving average.
 
 {settings}
 """
-
-
-def started(recipe: Recipe) -> str:
-    """What the weights were before the first step; a weight file may since have been replaced by what came of it."""
-    path = Path(recipe.start_from)
-    if not recipe.start_from.endswith(".safetensors"):
-        return f"Started from {recipe.start_from or 'nothing'}."
-    return f"Started from {path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}."
 
 
 def listed(counts: Counter) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import hashlib
 import math
 import signal
 import threading
@@ -104,6 +105,7 @@ class Run:
         torch.manual_seed(recipe.seed)
         self.recipe, self.device, self.step, self.seconds = recipe, device, 0, 0.0
         self.network = Network(recipe.architecture())
+        self.started_from = described(recipe.start_from)
         if recipe.start_from.endswith(".safetensors"):
             grow(load_weights(Path(recipe.start_from))[0], self.network)
         elif recipe.start_from:
@@ -149,6 +151,7 @@ class Run:
             "recipe": asdict(self.recipe),
             "step": self.step,
             "seconds": self.seconds,
+            "started_from": self.started_from,
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
@@ -163,7 +166,13 @@ class Run:
         self.average.load_state_dict(state["average"])
         for optimiser, kept in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(kept)
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.seconds, self.started_from = state["step"], state["seconds"], state["started_from"]
+
+
+def described(start_from: str) -> str:
+    """Which file that was: what comes of this run may replace it."""
+    path = Path(start_from)
+    return f"{path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}" if start_from else "nothing"
 
 
 def groups(recipe: Recipe, pictures: Pictures, step: int) -> list[tuple[Group, float]]:
