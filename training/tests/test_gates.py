@@ -8,7 +8,7 @@ from test_network import stirred
 from upscale_training.bed import DAMAGES, drawn_sets, told
 from upscale_training.condition import CLEAN, UNKNOWN
 from upscale_training.contact import LINE, sheet
-from upscale_training.gates import Gate, gates, measure, report
+from upscale_training.gates import Gate, gates, measure, multiplies, page, report
 from upscale_training.network import Architecture, Network
 from upscale_training.sheet import GAP
 
@@ -53,6 +53,10 @@ def test_a_bicubic_network_has_bicubics_marks():
     assert marks["true"] != marks["plain"]
     text = report(found, "t", 2)
     assert "| x | JPEG 30 |" in text and "gates passed" in text
+    networks = [Network(shape), Network(replace(shape, scale=4))]
+    whole = page([("t", 2, found), ("u", 4, found)], networks)
+    cost = " / ".join(f"{multiplies(network):.1f}" for network in networks)
+    assert f"| **t, u** | {cost} | - | - |" in whole and whole.count("| x | clean |") == 2
     found["x", "clean"]["lie"] = 0.0
     assert "Missed:" in report(found, "t", 2)
 
@@ -67,3 +71,8 @@ def test_a_contact_sheet_shows_four_versions_of_every_picture():
     assert shown.shape == (2 * (40 + LINE), 4 * 40 + 3 * GAP, 3)
     original = shown[LINE : LINE + 40, -40:]
     assert np.array_equal(original, pictures[0][12:52, 12:52])
+
+
+def test_multiplies_are_counted_for_a_picture_of_1280_by_720():
+    weights = 8 * 3 * 9 + 3 * 8 * 8 * 9 + 8 * 8 * 9 + 8 * 32 + 48 * 8 * 9
+    assert multiplies(Network(Architecture(4, 8, 1))) == pytest.approx(weights * 320 * 180 / 1e9)
