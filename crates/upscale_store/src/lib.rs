@@ -27,5 +27,5 @@ pub use answers::{
     LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
     Settlement, SigningKey, StoreError, StoreOptions,
 };
-pub use results::{ResultBody, Results};
+pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use store::Store;

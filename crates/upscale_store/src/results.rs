@@ -1,4 +1,8 @@
-//! Result files: bytes under an unguessable name, durable before anyone hears of them.
+//! Result files: bytes under an unguessable name, durable before anyone hears of them. In a directory of this
+//! machine, or in a bucket (`bucket.rs`) that many machines write to and customers download from directly.
+
+mod bucket;
+mod check;
 
 use std::{
     fs,
@@ -10,21 +14,34 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, future, stream::BoxStream};
+use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
 use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path as Key,
 };
 use upscale_core::{Timestamp, is_token};
 
+use self::bucket::Bucket;
+pub use self::{
+    bucket::{BucketOptions, Link},
+    check::CheckStep,
+};
 use crate::StoreError;
 
 const SUFFIX: &str = ".png";
+/// Files removed at a time.
+const DELETES_AT_A_TIME: usize = 16;
 
 /// Where result files live. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Results {
-    files: Arc<LocalFileSystem>,
-    directory: Arc<PathBuf>,
+    files: Arc<dyn ObjectStore>,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    Directory(Arc<PathBuf>),
+    Bucket(Arc<Bucket>),
 }
 
 /// Part or all of a result file.
@@ -52,21 +69,47 @@ impl Results {
             .with_fsync(true);
         Ok(Self {
             files: Arc::new(files),
-            directory: Arc::new(directory.to_owned()),
+            place: Place::Directory(Arc::new(directory.to_owned())),
         })
     }
 
-    /// Writes `name`.png whole and durable (file and directory fsynced) or not at all. Names are tokens of
-    /// core, a new one for every attempt.
+    /// Files in a bucket of an S3-compatible storage. Says nothing to it yet: [`Results::check`] does.
     ///
     /// # Errors
-    /// [`StoreError`] when the name is no token or the bytes did not reach the disk.
+    /// [`StoreError::Unavailable`] when the options do not name a bucket or hold what is no setting.
+    pub fn bucket(options: &BucketOptions) -> Result<Self, StoreError> {
+        let bucket = Bucket::open(options)?;
+        Ok(Self {
+            files: bucket.files(),
+            place: Place::Bucket(Arc::new(bucket)),
+        })
+    }
+
+    /// Writes `name`.png whole and durable (file and directory fsynced, or the bucket's word for it) or not at
+    /// all. Names are tokens of core, a new one for every attempt.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the bytes did not get there.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.files
-            .put(&key(name)?, bytes.into())
-            .await
-            .map(drop)
-            .map_err(failed)
+        let options = match &self.place {
+            Place::Directory(_) => object_store::PutOptions::default(),
+            Place::Bucket(_) => bucket::put_options(),
+        };
+        let key = self.key(name)?;
+        let put = self.files.put_opts(&key, bytes.into(), options).await;
+        put.map(drop).map_err(failed)
+    }
+
+    /// A link under which the bucket itself hands out the file; none for a directory, whose files are read by
+    /// [`Results::open`]. Nothing is asked of the bucket: whether the file is there is the record's to say.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or there are no credentials to sign with.
+    pub async fn link(&self, name: &str, link: &Link<'_>) -> Result<Option<String>, StoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(None),
+            Place::Bucket(bucket) => bucket.sign(&self.key(name)?, link).await.map(Some),
+        }
     }
 
     /// Opens a file; none when it is not there. `range` is within the file, not empty, end exclusive.
@@ -82,7 +125,7 @@ impl Results {
             range: range.map(GetRange::Bounded),
             ..GetOptions::default()
         };
-        let Some(found) = if_there(self.files.get_opts(&key(name)?, options).await)? else {
+        let Some(found) = if_there(self.files.get_opts(&self.key(name)?, options).await)? else {
             return Ok(None);
         };
         Ok(Some(ResultBody {
@@ -96,40 +139,66 @@ impl Results {
     /// # Errors
     /// [`StoreError`] when the name is no token or the file cannot be removed.
     pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
-        if_there(self.files.delete(&key(name)?).await).map(drop)
+        if_there(self.files.delete(&self.key(name)?).await).map(drop)
+    }
+
+    /// Removes files, several at a time.
+    pub(crate) async fn delete_all(&self, names: &[String]) -> Result<(), StoreError> {
+        stream::iter(names)
+            .map(Ok)
+            .try_for_each_concurrent(DELETES_AT_A_TIME, |name| self.delete(name))
+            .await
     }
 
     /// Length of a file; none when it is not there.
     pub(crate) async fn size_bytes(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        let found = if_there(self.files.head(&key(name)?).await)?;
+        let found = if_there(self.files.head(&self.key(name)?).await)?;
         Ok(found.map(|meta| meta.size))
     }
 
-    /// Names of the results last written before then. Files that are no results are left alone.
+    /// Names of the results last written before then, in a bucket those of one part (see [`Bucket::part`]).
+    /// Files that are no results are left alone.
     pub(crate) fn list_older_than(
         &self,
         before: Timestamp,
     ) -> BoxStream<'static, Result<String, StoreError>> {
-        let old = self
-            .files
-            .list(None)
-            .map_err(failed)
-            .try_filter_map(move |meta| {
-                let is_old = meta.last_modified.timestamp_micros() < before.micros();
-                future::ready(Ok(is_old
-                    .then(|| result_name(meta.location.as_ref()))
-                    .flatten()))
-            });
+        let listed = match &self.place {
+            Place::Directory(_) => self.files.list(None),
+            Place::Bucket(bucket) => bucket.part(before),
+        };
+        let old = listed.map_err(failed).try_filter_map(move |meta| {
+            let is_old = meta.last_modified.timestamp_micros() < before.micros();
+            let name = meta.location.filename().and_then(result_name);
+            future::ready(Ok(name.filter(|_| is_old)))
+        });
         old.boxed()
     }
 
-    /// Removes what writes cut off by a crash left before then: `NAME.png#N`, which a listing hides.
+    /// Removes what writes cut off by a crash left before then: `NAME.png#N`, which a listing hides. A bucket
+    /// keeps nothing of a write that was cut off.
     pub(crate) async fn remove_unfinished(&self, before: Timestamp) -> Result<u32, StoreError> {
-        let directory = Arc::clone(&self.directory);
-        let removed = tokio::task::spawn_blocking(move || remove_unfinished(&directory, before))
+        let Place::Directory(directory) = &self.place else {
+            return Ok(0);
+        };
+        let path = Arc::clone(directory);
+        let removed = tokio::task::spawn_blocking(move || remove_unfinished(&path, before))
             .await
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        removed.map_err(|error| cannot_read(&self.directory, &error))
+        removed.map_err(|error| cannot_read(directory, &error))
+    }
+
+    /// A name is checked before it becomes a path: nothing but tokens, so nothing outside the place.
+    fn key(&self, name: &str) -> Result<Key, StoreError> {
+        if !is_token(name) {
+            return Err(StoreError::Corrupt(format!(
+                "{name:?} cannot name a result"
+            )));
+        }
+        let file = format!("{name}{SUFFIX}");
+        Ok(match &self.place {
+            Place::Directory(_) => Key::from(file),
+            Place::Bucket(bucket) => bucket.key(&file),
+        })
     }
 }
 
@@ -163,16 +232,6 @@ fn result_name(file: &str) -> Option<String> {
     file.strip_suffix(SUFFIX)
         .filter(|name| is_token(name))
         .map(str::to_owned)
-}
-
-/// A name is checked before it becomes a path: nothing but tokens, so nothing outside the directory.
-fn key(name: &str) -> Result<Key, StoreError> {
-    if !is_token(name) {
-        return Err(StoreError::Corrupt(format!(
-            "{name:?} cannot name a result"
-        )));
-    }
-    Ok(Key::from(format!("{name}{SUFFIX}")))
 }
 
 fn if_there<T>(result: object_store::Result<T>) -> Result<Option<T>, StoreError> {

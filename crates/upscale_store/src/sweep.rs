@@ -44,11 +44,9 @@ impl Store {
             if page.is_empty() {
                 break;
             }
-            for (_, name) in &page {
-                results.delete(name).await?;
-                removed += 1;
-            }
-            let tasks = page.into_iter().map(|(task, _)| task).collect();
+            let (tasks, names): (Vec<_>, Vec<_>) = page.into_iter().unzip();
+            results.delete_all(&names).await?;
+            removed += u32::try_from(names.len()).unwrap_or(u32::MAX);
             match self {
                 Self::Sqlite(db) => db.mark_results_removed(tasks).await?,
                 Self::Postgres(db) => db.mark_results_removed(tasks).await?,
@@ -69,10 +67,8 @@ impl Store {
                 Self::Sqlite(db) => db.list_unnamed(names).await?,
                 Self::Postgres(db) => db.list_unnamed(names).await?,
             };
-            for name in &orphans {
-                results.delete(name).await?;
-                removed += 1;
-            }
+            results.delete_all(&orphans).await?;
+            removed += u32::try_from(orphans.len()).unwrap_or(u32::MAX);
         }
         Ok(removed)
     }
