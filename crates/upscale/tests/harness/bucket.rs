@@ -137,7 +137,7 @@ impl Bucket {
 impl Drop for Bucket {
     fn drop(&mut self) {
         // The storage may have ended by itself.
-        drop(self.stop.take().map(|stop| stop.send(())));
+        let _ = self.stop.take().map(|stop| stop.send(()));
     }
 }
 

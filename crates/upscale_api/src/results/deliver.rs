@@ -1,5 +1,6 @@
-//! `GET /r/{token}.png`: checks the URL, then streams the file. A URL that we did not sign names nothing:
-//! 404, the same for every file that exists and every one that does not.
+//! `GET /r/{token}.png`: checks the URL, then streams the file, or sends the client on to the bucket that holds it,
+//! so that no result byte passes through here. A URL that we did not sign names nothing: 404, the same for every
+//! file that exists and every one that does not.
 
 use axum::{
     body::Body,
@@ -8,12 +9,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use upscale_core::{Timestamp, is_token};
-use upscale_store::ResultRecord;
+use upscale_store::{Link, ResultRecord};
 
 use super::range::{Asked, asked};
 use crate::{api_state::ApiState, error::ApiError, extract::Followed};
 
-/// Streams all of a result file or one range of it.
+/// Seconds that a bucket honours a link: time to follow it, not to keep it. Whoever comes back asks here again, so
+/// that expiry, retention and rotated keys are judged in one place.
+const LINK_SECONDS: u64 = 300;
+
+/// Streams all of a result file or one range of it, or says where it is to be had.
 pub(crate) async fn deliver(
     State(state): State<ApiState>,
     Followed(trail): Followed,
@@ -32,6 +37,9 @@ pub(crate) async fn deliver(
     let record = record.ok_or(ApiError::NotFound)?;
     let _ = trail.task_id.set(record.task_id.clone());
     check_still_there(&record, expires_at, state.store.now())?;
+    if let Some(elsewhere) = send_on(&state, &record, &method).await? {
+        return Ok(elsewhere);
+    }
 
     let etag = format!("\"{}\"", record.file.sha256);
     let mut response = if etag_matches(&headers, &etag) {
@@ -69,6 +77,31 @@ fn check_still_there(
         return Err(ApiError::ResultUrlExpired);
     }
     Ok(())
+}
+
+/// 307, so that method, range and conditions are asked again of the bucket; none when the file is here.
+async fn send_on(
+    state: &ApiState,
+    record: &ResultRecord,
+    method: &Method,
+) -> Result<Option<Response>, ApiError> {
+    let link = Link {
+        is_head: method == Method::HEAD,
+        file_name: &file_name(record),
+        seconds: LINK_SECONDS,
+    };
+    let Some(url) = state.results.link(&record.file.name, &link).await? else {
+        return Ok(None);
+    };
+    let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    insert(headers, header::LOCATION, url);
+    Ok(Some(response))
+}
+
+fn file_name(record: &ResultRecord) -> String {
+    format!("{}.png", record.task_id)
 }
 
 /// A range is for GET alone, and only of the very file that `If-Range` names (a date never matches).
@@ -144,8 +177,8 @@ fn add_headers(record: &ResultRecord, etag: &str, lifetime_seconds: i64, headers
     insert(headers, header::ETAG, etag.to_owned());
     let cache = format!("private, no-transform, max-age={lifetime_seconds}");
     insert(headers, header::CACHE_CONTROL, cache);
-    let file = format!("attachment; filename=\"{}.png\"", record.task_id);
-    insert(headers, header::CONTENT_DISPOSITION, file);
+    let attachment = format!("attachment; filename=\"{}\"", file_name(record));
+    insert(headers, header::CONTENT_DISPOSITION, attachment);
 }
 
 /// All values are made of ASCII that we wrote; one that is not is left out rather than broken.
