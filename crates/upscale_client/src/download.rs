@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use reqwest::{StatusCode, header::ETAG};
+use reqwest::{
+    Response, StatusCode,
+    header::{ETAG, LOCATION},
+};
 use sha2::{Digest, Sha256};
 use tokio::time::{sleep, timeout};
 
@@ -13,6 +16,8 @@ use crate::{
 
 /// The largest result: 12 MP of 16-bit RGBA that does not compress.
 const RESULT_BYTES_MAX: usize = 128 << 20;
+/// Redirects followed from a result's link.
+const REDIRECTS_MAX: u32 = 3;
 /// Tries of one download; between them the task is read again, for its link lives an hour only.
 const TRIES: u32 = 4;
 
@@ -47,7 +52,7 @@ impl Client {
 
     /// Fetches once and checks.
     async fn fetch(&self, outcome: &Outcome) -> Result<Vec<u8>, Error> {
-        let mut response = self.http.get(&outcome.url).send().await?;
+        let mut response = self.follow(&outcome.url).await?;
         let status = response.status();
         if status != StatusCode::OK {
             let wait = retry_after(&response);
@@ -73,6 +78,21 @@ impl Client {
             tag,
         )?;
         Ok(bytes)
+    }
+    /// A service that keeps its results in a bucket sends us on to it. No key goes along.
+    async fn follow(&self, url: &str) -> Result<Response, Error> {
+        let mut response = self.http.get(url).send().await?;
+        for _ in 0..REDIRECTS_MAX {
+            let next = response.headers().get(LOCATION);
+            let next = next.and_then(|next| next.to_str().ok());
+            let Some(next) = next.filter(|_| response.status().is_redirection()) else {
+                break;
+            };
+            let next = response.url().join(next);
+            let next = next.map_err(|error| Error::Unexpected(format!("a redirect: {error}")))?;
+            response = self.http.get(next).send().await?;
+        }
+        Ok(response)
     }
 }
 

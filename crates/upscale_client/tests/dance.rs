@@ -285,3 +285,21 @@ fn a_base_address_that_cannot_be_one_is_refused() {
     }
     assert!(Client::new("https://api.example.com/", "bad\nkey").is_err());
 }
+
+#[tokio::test]
+async fn a_link_that_sends_us_on_to_a_bucket_is_followed_without_the_key() {
+    let whole = b"the whole picture".to_vec();
+    let elsewhere = vec![("location", "/elsewhere?signature=x".to_owned())];
+    let answers = vec![
+        succeeded(&sha256(&whole)),
+        (307, elsewhere, vec![]),
+        (200, vec![], whole.clone()),
+    ];
+    let (client, script) = service(answers).await;
+    let task = client.read("ups_1").await.unwrap().task;
+    assert_eq!(client.download(&task).await.unwrap(), whole);
+    let seen = script.seen.lock().unwrap();
+    let (line, headers) = seen.last().unwrap();
+    assert_eq!(line, "GET /elsewhere");
+    assert!(!headers.contains_key("authorization"));
+}
