@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use reqwest::{Client, Method, Response, StatusCode, header};
+use reqwest::{Client, Method, Response, header};
 use upscale_core::random_token;
 
 use super::{Link, Place, Results, failed, result_name};
@@ -159,12 +159,13 @@ impl Results {
         let url = self.check_url(name, is_head).await?;
         let method = if is_head { Method::HEAD } else { Method::GET };
         let response = ask(method, &url).await?;
-        match response.status() {
-            StatusCode::OK => Ok(response),
-            status => Err(format!(
-                "the link was answered with {status}: do the storage's clock, region and public address agree with ours?"
-            )),
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
         }
+        Err(format!(
+            "the link was answered with {status}: do the storage's clock, region and public address agree with ours?"
+        ))
     }
 
     async fn check_unsigned(&self, name: &str) -> Tried {
