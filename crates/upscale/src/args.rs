@@ -17,7 +17,8 @@ pub(crate) use self::{
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     parse::PictureSize,
     roles::{
-        ApiArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs,
+        ApiArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs, WorkArgs,
+        WorkerArgs,
     },
 };
 
@@ -49,6 +50,11 @@ pub(crate) enum Command {
     Key(KeyCommand),
     /// Check every invariant of money, tasks and files; exit status 1 when one is broken.
     Audit(DataArgs),
+    /// Copy the data directory's database while the service runs, and audit the copy.
+    Backup(BackupArgs),
+    /// Try out the bucket where results are to be kept.
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Upscale one file here and now, by the same path as the service.
     File(FileArgs),
     /// Look at model files that people bring with them, verify them, write their cards.
@@ -78,6 +84,8 @@ impl Command {
             Self::Account(command) => command.data().json,
             Self::Key(command) => command.data().json,
             Self::Audit(args) => args.json,
+            Self::Backup(args) => args.json,
+            Self::Storage(StorageCommand::Check(args)) => args.json,
             Self::Submit(args) => args.call.json,
             Self::Status(args) => args.call.json,
             Self::Wait(args) => args.call.json,
@@ -103,6 +111,37 @@ pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Directory of the database to copy.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Directory to copy into; made where absent, and it must hold no database. To restore, serve it.
+    #[arg(value_name = "OUT")]
+    pub(crate) out: PathBuf,
+    /// Copy the result files as well.
+    #[arg(long)]
+    pub(crate) results: bool,
+    /// Print one JSON object instead of a sentence.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StorageCommand {
+    /// Write, read, list, link and remove a small file, and say what does not work; exit status 1 then.
+    Check(StorageCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StorageCheckArgs {
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
+    /// Print one JSON object instead of a line a step.
     #[arg(long)]
     pub(crate) json: bool,
 }

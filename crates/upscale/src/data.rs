@@ -7,10 +7,10 @@ use anyhow::{Context, bail};
 use upscale_core::{AccountId, Clock, KeyId};
 use upscale_store::{Results, Store, StoreOptions};
 
-use crate::args::PlaceArgs;
+use crate::{args::PlaceArgs, storage};
 
 /// Result files stand in this folder of the data directory.
-const RESULTS_FOLDER: &str = "results";
+pub(crate) const RESULTS_FOLDER: &str = "results";
 
 /// Database and result files.
 pub(crate) struct Data {
@@ -56,8 +56,12 @@ pub(crate) async fn open_existing_store(place: &PlaceArgs) -> anyhow::Result<Sto
 }
 
 fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
+    if let Some(bucket) = storage::bucket(&place.storage)? {
+        return Ok(bucket);
+    }
     let directory = place.data.as_deref();
-    let directory = directory.context("--data DIR must say where the result files are")?;
+    let directory = directory
+        .context("--data DIR or --storage s3://bucket must say where the result files are")?;
     Results::local(&directory.join(RESULTS_FOLDER))
         .with_context(|| format!("the data directory {}", directory.display()))
 }

@@ -4,6 +4,7 @@ mod account;
 mod args;
 mod audit;
 mod before_after;
+mod backup;
 mod bench;
 mod child;
 mod config;
@@ -25,6 +26,7 @@ mod running;
 mod sandbox;
 mod serve;
 mod shown;
+mod storage;
 mod submit;
 mod telemetry;
 mod work;
@@ -51,6 +53,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
         Command::Audit(args) => return audit::audit(args),
+        Command::Backup(args) => return backup::backup(args),
+        Command::Storage(command) => return storage::storage(command),
         Command::File(args) => file::file(args)?,
         Command::Model(command) => model::model(command)?,
         Command::Demo(args) => demo::demo(args)?,

@@ -28,4 +28,5 @@ pub use answers::{
     Settlement, SigningKey, StoreError, StoreOptions,
 };
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
+pub use sqlite::back_up;
 pub use store::Store;

@@ -114,7 +114,7 @@ async fn faults_that_pass_are_retried_and_others_are_said() {
     let results = open(&bucket);
     for fault in [Fault::Refuses, Fault::HangsUp, Fault::LosesAnswer] {
         let name = random_token().unwrap();
-        bucket.fail_next(&[fault]);
+        bucket.fail_next_puts(&[fault]);
         results
             .put(&name, Bytes::from_static(b"bytes"))
             .await

@@ -62,6 +62,20 @@ pub(crate) struct PlaceArgs {
     /// Connections to PostgreSQL that this process opens at most.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) database_connections: u32,
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
+}
+
+/// A bucket for the result files.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StorageArgs {
+    /// Bucket for the result files, `s3://bucket/prefix`, in place of a folder of the directory. Endpoint, region and
+    /// credentials come from the variables of the AWS tools (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, …).
+    #[arg(long, value_name = "URL")]
+    pub(crate) storage: Option<String>,
+    /// The bucket's storage as customers reach it, where the service itself uses another address.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) storage_public_url: Option<String>,
 }
 
 /// What customers reach.

@@ -23,6 +23,7 @@ mod harness;
 mod history;
 
 mod audit;
+mod backup;
 mod creating;
 mod idempotency;
 mod keys;
@@ -35,4 +36,5 @@ mod refusals;
 mod results;
 mod sandbox;
 mod sources;
+mod storage;
 mod submit;

@@ -33,7 +33,7 @@ impl Shop {
         let host = ImageHost::start(folder.path());
         let data = folder.path().join("data");
         let serve = Serve::start(&data, &host.flags(), &folder.path().join("log"));
-        let operator = Operator::new(data);
+        let operator = Operator::new(data, Vec::new());
         let account = operator.create_account("a batch");
         operator.credit(&account, credits, "payment-1");
         let key = operator.create_key(&account, None).key;

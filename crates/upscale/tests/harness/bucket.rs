@@ -57,7 +57,7 @@ pub struct Bucket {
 
 #[derive(Default)]
 struct Shared {
-    /// The next requests' faults, and what all later ones get.
+    /// The next writes' faults, and what all other requests get.
     planned: Mutex<(Vec<Fault>, Option<Fault>)>,
     requests: AtomicU64,
     faulty: AtomicU64,
@@ -104,6 +104,13 @@ impl Bucket {
         .to_vec()
     }
 
+    /// What makes a process of the service keep its results here.
+    pub fn place(&self) -> Vec<(String, String)> {
+        let mut variables = self.variables();
+        variables.push(("UPSCALE_STORAGE".to_owned(), self.url()));
+        variables
+    }
+
     /// Names of the objects under the prefix.
     pub fn objects(&self) -> Vec<String> {
         let folder = self.folder.join(BUCKET).join(PREFIX);
@@ -117,8 +124,8 @@ impl Bucket {
         self.folder.join(BUCKET).join(PREFIX).join(object)
     }
 
-    /// The next requests fail so, one each.
-    pub fn fail_next(&self, faults: &[Fault]) {
+    /// The next objects that are written fail so, one each; other requests are left alone.
+    pub fn fail_next_puts(&self, faults: &[Fault]) {
         self.shared.planned.lock().unwrap().0 = faults.to_vec();
     }
 
@@ -142,13 +149,13 @@ impl Drop for Bucket {
 }
 
 impl Shared {
-    fn next_fault(&self) -> Option<Fault> {
+    fn next_fault(&self, is_put: bool) -> Option<Fault> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let mut planned = self.planned.lock().unwrap();
-        let fault = if planned.0.is_empty() {
-            planned.1
-        } else {
+        let fault = if is_put && !planned.0.is_empty() {
             Some(planned.0.remove(0))
+        } else {
+            planned.1
         };
         self.faulty
             .fetch_add(u64::from(fault.is_some()), Ordering::Relaxed);
@@ -173,8 +180,9 @@ async fn serve(
             _ = &mut stopped => return,
         };
         let (service, shared) = (service.clone(), Arc::clone(&shared));
-        let answering = hyper::service::service_fn(move |request| {
-            answer(request, service.clone(), shared.next_fault())
+        let answering = hyper::service::service_fn(move |request: Asked| {
+            let fault = shared.next_fault(request.method() == hyper::Method::PUT);
+            answer(request, service.clone(), fault)
         });
         tokio::spawn(async move {
             // A client that hangs up is a client's right.
@@ -188,9 +196,11 @@ async fn serve(
     }
 }
 
+type Asked = hyper::Request<hyper::body::Incoming>;
+
 /// An error closes the connection.
 async fn answer(
-    request: hyper::Request<hyper::body::Incoming>,
+    request: Asked,
     service: s3s::service::S3Service,
     fault: Option<Fault>,
 ) -> Result<HttpResponse, Box<dyn std::error::Error + Send + Sync>> {

@@ -1,6 +1,7 @@
 //! A whole world around one service: its data directory, the operator, an image host, customers. When it ends, the
 //! world is judged: every task over, the ledger and the queue clean, nothing secret in a log.
 
+pub mod bucket;
 pub mod client;
 pub mod image_host;
 pub mod operator;
@@ -19,12 +20,13 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use self::{
+    bucket::Bucket,
     client::{Client, send},
     image_host::{Behaviour, ImageHost},
     operator::{Operator, thousandths},
     pictures::Picture,
     recorder::{Accepted, Recorder},
-    serve::{Serve, log_path, tail},
+    serve::{Serve, log_path, tail, upscale},
 };
 use crate::history::{Balance, Download, Rules, Transfer, check};
 
@@ -32,6 +34,8 @@ use crate::history::{Balance, Download, Rules, Transfer, check};
 pub struct World {
     folder: TempDir,
     flags: Vec<String>,
+    /// In the environment of every process of the service.
+    variables: Vec<(String, String)>,
     pub host: ImageHost,
     pub operator: Operator,
     pub recorder: Arc<Recorder>,
@@ -54,14 +58,28 @@ impl World {
         world
     }
 
+    /// With its results in a bucket, which must outlive it.
+    pub fn start_in_bucket(flags: &[&str]) -> (Bucket, Self) {
+        let folder = TempDir::new().unwrap();
+        let bucket = Bucket::start(folder.path());
+        let mut world = Self::prepare_in(folder, flags, bucket.place());
+        world.serve_again();
+        (bucket, world)
+    }
+
     /// A data directory that nothing has touched yet.
     pub fn prepare(flags: &[&str]) -> Self {
-        let folder = TempDir::new().unwrap();
+        Self::prepare_in(TempDir::new().unwrap(), flags, Vec::new())
+    }
+
+    /// In this folder, with these variables in the environment of every process.
+    pub fn prepare_in(folder: TempDir, flags: &[&str], variables: Vec<(String, String)>) -> Self {
         let host = ImageHost::start(folder.path());
         let mut all = host.flags();
         all.extend(flags.iter().map(|&flag| flag.to_owned()));
         Self {
-            operator: Operator::new(folder.path().join("data")),
+            operator: Operator::new(folder.path().join("data"), variables.clone()),
+            variables,
             folder,
             flags: all,
             host,
@@ -79,17 +97,20 @@ impl World {
         assert!(self.serve.is_none(), "it runs already");
         let log = log_path(self.folder.path(), self.starts);
         self.starts += 1;
-        let serve = Serve::start(&self.data(), &self.flags, &log);
+        let mut command = upscale();
+        command.envs(self.variables.clone());
+        let serve = Serve::start_as(command, &self.data(), &self.flags, &log);
         self.base.lock().unwrap().clone_from(&serve.api);
         self.serve = Some(serve);
     }
 
     /// A further process on the same data directory, reached by nobody who is not told its address.
-    pub fn serve_beside(&mut self, command: Command, flags: &[&str]) -> Serve {
+    pub fn serve_beside(&mut self, mut command: Command, flags: &[&str]) -> Serve {
         let log = log_path(self.folder.path(), self.starts);
         self.starts += 1;
         let mut all = self.flags.clone();
         all.extend(flags.iter().map(|&flag| flag.to_owned()));
+        command.envs(self.variables.clone());
         Serve::start_as(command, &self.data(), &all, &log)
     }
 
@@ -219,8 +240,15 @@ impl World {
 
     fn download(&self, url: &str) -> Result<(u32, u32), String> {
         let connector = client::connector();
-        let answer =
-            send(&connector, "GET", url, &[], None).ok_or("the result host gave no answer")?;
+        let get = |url: &str| {
+            send(&connector, "GET", url, &[], None).ok_or("the result host gave no answer")
+        };
+        let mut answer = get(url)?;
+        // A bucket's ETag is its own.
+        let is_elsewhere = answer.status == 307;
+        if is_elsewhere {
+            answer = get(answer.header("location"))?;
+        }
         if answer.status != 200 {
             return Err(format!("the result host said {}", answer.status));
         }
@@ -228,11 +256,9 @@ impl World {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        if answer.header("etag") != format!("\"{sha256}\"") {
-            return Err(format!(
-                "its ETag is not its SHA-256: {}",
-                answer.header("etag")
-            ));
+        let tag = answer.header("etag");
+        if !is_elsewhere && tag != format!("\"{sha256}\"") {
+            return Err(format!("its ETag is not its SHA-256: {tag}"));
         }
         Picture::from_png(&answer.body).map(|picture| (picture.width, picture.height))
     }

@@ -10,6 +10,7 @@ use super::serve::upscale;
 #[derive(Clone)]
 pub struct Operator {
     data: PathBuf,
+    variables: Vec<(String, String)>,
 }
 
 /// A key as `key create` shows it, the one time.
@@ -28,14 +29,16 @@ pub fn thousandths(credits: &Value) -> i64 {
 }
 
 impl Operator {
-    pub fn new(data: PathBuf) -> Self {
-        Self { data }
+    /// `variables` stand in the environment of every command.
+    pub fn new(data: PathBuf, variables: Vec<(String, String)>) -> Self {
+        Self { data, variables }
     }
 
     /// Whatever comes of it.
     pub fn output(&self, arguments: &[&str]) -> Output {
         let mut command = upscale();
         command
+            .envs(self.variables.clone())
             .args(arguments)
             .arg("--data")
             .arg(&self.data)

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod audit;
+mod backup;
 mod claim;
 mod create_task;
 mod error;
@@ -26,6 +27,7 @@ mod tx;
 mod workers;
 mod writer;
 
+pub use self::backup::back_up;
 pub(crate) use self::open::Durability;
 
 use std::sync::Arc;

@@ -23,7 +23,7 @@ mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
 }
 
-const FILE_NAME: &str = "upscale.db";
+pub(super) const FILE_NAME: &str = "upscale.db";
 /// How long another process may hold the write lock before a write gives up; within a request's 10 s.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reads at a time; each connection keeps at most 2 MB of pages.
@@ -51,7 +51,7 @@ impl Db {
         options: StoreOptions,
         durability: Durability,
     ) -> Result<Self, StoreError> {
-        make_private(directory).map_err(|error| {
+        make_private(directory, FILE_NAME).map_err(|error| {
             let shown = directory.display();
             StoreError::Unavailable(format!("{shown}: {error}"))
         })?;
@@ -92,12 +92,12 @@ impl Db {
 
 /// The file holds the secret that signs result URLs: nobody but its owner reads it. SQLite gives its
 /// log the same permissions.
-fn make_private(directory: &Path) -> std::io::Result<()> {
+pub(super) fn make_private(directory: &Path, file: &str) -> std::io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    private_file(&directory.join(FILE_NAME)).map(drop)
+    private_file(&directory.join(file)).map(drop)
 }
 
 fn private_file(path: &Path) -> std::io::Result<File> {
@@ -132,7 +132,7 @@ fn migrated(
     Ok(connection)
 }
 
-fn read_only(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)

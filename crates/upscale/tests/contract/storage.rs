@@ -1,0 +1,121 @@
+//! Results in a bucket: no byte of them passes through the service, and a storage that fails costs time, not money.
+
+use std::fs;
+
+use crate::harness::{
+    World,
+    bucket::{Bucket, Fault},
+    client::{Answer, connector, order, send},
+    pictures::Picture,
+    serve::upscale,
+};
+
+fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
+    send(&connector(), method, url, headers, None).unwrap()
+}
+
+/// A finished 2x of 12 × 9, and its result URL.
+fn finished(world: &World, key: &str) -> String {
+    let customer = world.customer("1");
+    let url = world.picture("/small.png", 12, 9);
+    let id = customer.create(key, &order(&url, 2)).expect(202, "").id();
+    let ended = customer.wait(&id);
+    assert_eq!(ended.json()["status"], "succeeded");
+    assert_eq!(world.operator.money(&customer.account), (300, 0, 700));
+    ended.result_url()
+}
+
+#[test]
+fn a_result_in_a_bucket_is_downloaded_from_the_bucket() {
+    let (bucket, world) = World::start_in_bucket(&[]);
+    let url = finished(&world, "in-a-bucket");
+    let sent_on = ask("GET", &url, &[]);
+    assert_eq!((sent_on.status, sent_on.body.len()), (307, 0));
+    assert_eq!(sent_on.header("cache-control"), "no-store");
+    let link = sent_on.header("location").to_owned();
+    assert!(link.starts_with(&bucket.variables()[0].1), "{link}");
+    let got = ask("GET", &link, &[]);
+    assert_eq!((got.status, got.header("content-type")), (200, "image/png"));
+    assert!(got.header("content-disposition").starts_with("attachment"));
+    let picture = Picture::from_png(&got.body).unwrap();
+    assert_eq!((picture.width, picture.height), (24, 18));
+    assert_eq!(
+        fs::read(bucket.file(&bucket.objects()[0])).unwrap(),
+        got.body
+    );
+    assert!(
+        !world.data().join("results").exists(),
+        "nothing is kept here"
+    );
+
+    let part = ask("GET", &link, &[("range", "bytes=0-3")]);
+    assert_eq!((part.status, part.body), (206, got.body[..4].to_vec()));
+    let head = ask("HEAD", ask("HEAD", &url, &[]).header("location"), &[]);
+    assert_eq!(head.header("content-length"), got.body.len().to_string());
+    assert_eq!(
+        ask("GET", &url.replace("expires=", "expires=9"), &[]).status,
+        404
+    );
+    assert_ne!(ask("GET", link.split('?').next().unwrap(), &[]).status, 200);
+}
+
+#[test]
+fn a_storage_that_fails_for_a_while_costs_time_and_nothing_else() {
+    let (bucket, world) = World::start_in_bucket(&[]);
+    // Two attempts' worth of refusals (each is sent three times), and an answer that is lost after the deed.
+    bucket.fail_next_puts(&[
+        Fault::Refuses,
+        Fault::HangsUp,
+        Fault::Refuses,
+        Fault::Refuses,
+        Fault::LosesAnswer,
+    ]);
+    finished(&world, "after-faults");
+    assert_eq!(world.host.hits("/small.png"), 2, "one attempt failed");
+    assert_eq!(bucket.requests().1, 5);
+}
+
+#[test]
+fn a_storage_that_is_gone_ends_in_a_refund() {
+    let (bucket, world) = World::start_in_bucket(&[]);
+    let customer = world.customer("1");
+    let url = world.picture("/small.png", 12, 9);
+    bucket.fail_all(Some(Fault::Refuses));
+    let id = customer.create("no-storage", &order(&url, 2)).id();
+    let ended = customer.wait(&id).json();
+    let message = ended["error"]["message"].as_str().unwrap();
+    assert_eq!(
+        message,
+        "The result could not be stored. No credits were charged."
+    );
+    assert_eq!(world.operator.money(&customer.account), (1_000, 0, 0));
+    bucket.fail_all(None);
+}
+
+#[test]
+fn the_operator_can_try_the_storage_out() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let bucket = Bucket::start(folder.path());
+    let check = || {
+        let mut command = upscale();
+        command.args(["storage", "check"]).envs(bucket.place());
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let (code, said) = check();
+    assert_eq!(
+        (code, said.matches("ok   ").count()),
+        (Some(0), 10),
+        "{said}"
+    );
+    bucket.fail_all(Some(Fault::Refuses));
+    let (code, said) = check();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("FAILED  write a file") && said.contains("cannot use"),
+        "{said}"
+    );
+}
