@@ -3,8 +3,8 @@
 mod account;
 mod args;
 mod audit;
-mod before_after;
 mod backup;
+mod before_after;
 mod bench;
 mod child;
 mod config;
