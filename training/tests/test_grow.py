@@ -12,12 +12,16 @@ from upscale_training.network import Architecture, Network
 SMALL = Architecture(2, 6, 2)
 
 
-@pytest.mark.parametrize("larger", [replace(SMALL, channels=9), replace(SMALL, blocks=4), Architecture(2, 8, 3)])
-def test_a_grown_network_does_what_the_old_one_did(larger):
-    old, new = stirred(SMALL), Network(replace(larger, conditioned=True))
+@pytest.mark.parametrize("conditioned", [False, True])
+@pytest.mark.parametrize("larger", [SMALL, replace(SMALL, channels=9), replace(SMALL, blocks=4), Architecture(2, 8, 3)])
+def test_a_grown_network_does_what_the_old_one_did(larger, conditioned):
+    old, new = stirred(replace(SMALL, conditioned=conditioned)), Network(replace(larger, conditioned=True))
+    if conditioned:
+        torch.nn.init.normal_(old.cond[2].weight, std=0.2)
+        torch.nn.init.normal_(old.cond[2].bias, std=0.2)
     grow(old, new)
-    small = torch.rand(1, 3, 11, 13)
-    torch.testing.assert_close(new(small), old(small), atol=1e-6, rtol=1e-5)
+    small, told = torch.rand(1, 3, 11, 13), torch.tensor([1.0, 0.5, 0.6, 1.0])
+    torch.testing.assert_close(new(small, told), old(small, told), atol=1e-6, rtol=1e-5)
 
 
 def test_every_weight_of_a_grown_network_can_learn():
@@ -34,6 +38,8 @@ def test_every_weight_of_a_grown_network_can_learn():
 def test_a_network_does_not_shrink():
     with pytest.raises(ValueError, match="smaller"):
         grow(Network(SMALL), Network(replace(SMALL, channels=4)))
+    with pytest.raises(ValueError, match="smaller"):
+        grow(Network(replace(SMALL, conditioned=True)), Network(SMALL))
     with pytest.raises(ValueError, match="cannot do"):
         grow(Network(SMALL), Network(replace(SMALL, scale=4)))
 

@@ -18,7 +18,7 @@ def grow(old: Network, new: Network) -> None:
     few, many = old.architecture, new.architecture
     if (few.scale, few.arch, few.activation, few.input_scale) != (many.scale, many.arch, many.activation, 1.0):
         raise ValueError(f"{many} cannot do what {few} does")
-    if few.channels > many.channels or few.blocks > many.blocks or few.conditioned:
+    if few.channels > many.channels or few.blocks > many.blocks or few.conditioned > many.conditioned:
         raise ValueError(f"{many} is smaller than {few}")
     pairs = [(getattr(old, name), getattr(new, name), parts) for name, parts in (("head", 1), ("tail", 1), ("fuse", 4))]
     places = [*range(few.blocks - 1), many.blocks - 1]
@@ -26,6 +26,12 @@ def grow(old: Network, new: Network) -> None:
         pairs += [(getattr(block, f"conv{i}"), getattr(new.blocks[place], f"conv{i}"), 1) for i in (1, 2, 3)]
     for mine, yours, parts in [*pairs, (old.up, new.up, 1)]:
         embed(mine, yours, parts)
+    if few.conditioned:
+        new.cond[0].load_state_dict(old.cond[0].state_dict())
+        for mine, yours in ((old.cond[2].weight, new.cond[2].weight), (old.cond[2].bias, new.cond[2].bias)):
+            # New blocks and channels hear of nothing at first: their rows are zero.
+            rows = yours.view(many.blocks, 3, 2, many.channels, -1)
+            rows[places, :, :, : few.channels] = mine.view(few.blocks, 3, 2, few.channels, -1)
     for place in set(range(many.blocks)) - set(places):
         nn.init.zeros_(new.blocks[place].conv3.weight)
         nn.init.zeros_(new.blocks[place].conv3.bias)

@@ -32,7 +32,8 @@ from .weights import load_weights
 class Recipe:
     """A config file, parsed. `patch_sides` are input pixels, spread evenly over the steps.
 
-    Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py).
+    Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py), the
+    latter in `damaged_groups` of one condition each.
     `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
     `muon` trains the inner convolutions with Muon instead of Adam.
     """
@@ -50,6 +51,7 @@ class Recipe:
     conditioned: bool = False
     batch: int = 8
     damaged: int = 0
+    damaged_groups: int = 1
     pages: int = 0
     muon: bool = False
     patch_sides: tuple[int, ...] = (32, 48, 64)
@@ -180,8 +182,9 @@ def groups(recipe: Recipe, pictures: Pictures, step: int) -> list[tuple[Group, f
     draw, side, shares = np.random.default_rng([recipe.seed, step]), recipe.patch_side(step), Mixture()
     whole = recipe.batch + recipe.damaged
     found = [(clean_group(pictures, draw, recipe.batch, side, shares), recipe.batch / whole)]
-    if recipe.damaged:
-        found.append((damaged_group(pictures, draw, recipe.damaged, side, shares), recipe.damaged / whole))
+    for _ in range(recipe.damaged_groups if recipe.damaged else 0):
+        size = recipe.damaged // recipe.damaged_groups
+        found.append((damaged_group(pictures, draw, size, side, shares), size / whole))
     return found
 
 
