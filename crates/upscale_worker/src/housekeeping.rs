@@ -17,6 +17,9 @@ const BREACHES_SHOWN: usize = 20;
 /// every minute would be half a core for ever.
 const REST_FACTOR: u32 = 20;
 
+/// Older transactions are an alarm.
+const OLD_TRANSACTION_SECONDS: i64 = 60;
+
 /// How often, at most.
 #[derive(Debug, Clone, Copy)]
 pub struct HousekeepingOptions {
@@ -30,6 +33,8 @@ pub struct HousekeepingOptions {
     pub audit_every: Duration,
     /// The books are checked, and every result file with them.
     pub audit_files_every: Duration,
+    /// The database is asked for transactions that somebody left open.
+    pub transactions_every: Duration,
 }
 
 impl Default for HousekeepingOptions {
@@ -40,6 +45,7 @@ impl Default for HousekeepingOptions {
             sweep_every: Duration::from_secs(3_600),
             audit_every: Duration::from_secs(60),
             audit_files_every: Duration::from_secs(3_600),
+            transactions_every: Duration::from_secs(30),
         }
     }
 }
@@ -51,6 +57,7 @@ enum Chore {
     Sweep,
     Audit,
     AuditFiles,
+    OldTransactions,
 }
 
 /// Looks after the house until `shutdown` resolves: for processes that have no [`crate::Worker`], so that
@@ -75,6 +82,7 @@ pub(crate) fn start(store: &Store, results: &Results, options: HousekeepingOptio
         (Chore::Sweep, options.sweep_every),
         (Chore::Audit, options.audit_every),
         (Chore::AuditFiles, options.audit_files_every),
+        (Chore::OldTransactions, options.transactions_every),
     ] {
         chores.spawn(keep_doing(chore, every, store.clone(), results.clone()));
     }
@@ -121,6 +129,7 @@ impl Chore {
             }
             Self::Audit => audit(store, None).await?,
             Self::AuditFiles => audit(store, Some(results)).await?,
+            Self::OldTransactions => look_for_old_transactions(store).await?,
         }
         Ok(())
     }
@@ -132,6 +141,7 @@ impl Chore {
             Self::Sweep => "sweep",
             Self::Audit => "audit",
             Self::AuditFiles => "audit_files",
+            Self::OldTransactions => "old_transactions",
         }
     }
 }
@@ -147,6 +157,25 @@ async fn audit(store: &Store, results: Option<&Results>) -> Result<(), StoreErro
         gauge!("upscale_ledger_breaches", "invariant" => invariant.clone()).set(breaches as f64);
     }
     log(&report);
+    Ok(())
+}
+
+/// While one stays open the database removes nothing that died since it began, and the queue grows slow. Nothing
+/// here holds one for a minute, so it is somebody else's, for an operator to end.
+async fn look_for_old_transactions(store: &Store) -> Result<(), StoreError> {
+    let old = store.list_old_transactions(OLD_TRANSACTION_SECONDS).await?;
+    let oldest = old.iter().map(|one| one.seconds).max().unwrap_or(0);
+    gauge!("upscale_database_oldest_transaction_seconds").set(oldest as f64);
+    for one in &old {
+        tracing::error!(
+            process = one.process,
+            user = one.user,
+            application = one.application,
+            state = one.state,
+            seconds = one.seconds,
+            "a database transaction stays open: nothing dead can be removed until it ends"
+        );
+    }
     Ok(())
 }
 

@@ -205,8 +205,19 @@ pub(crate) const METRICS: &[Metric] = &[
     )
     .by(&[(
         "chore",
-        &["reap", "refund", "sweep", "audit", "audit_files"],
+        &[
+            "reap",
+            "refund",
+            "sweep",
+            "audit",
+            "audit_files",
+            "old_transactions",
+        ],
     )]),
+    gauge(
+        "upscale_database_oldest_transaction_seconds",
+        "Age of the oldest transaction that has been open in PostgreSQL for over a minute, or 0",
+    ),
     // The process.
     gauge(
         "upscale_info",

@@ -35,6 +35,7 @@ mod process;
 mod refusals;
 mod results;
 mod sandbox;
+mod several_processes;
 mod sources;
 mod storage;
 mod submit;

@@ -6,6 +6,8 @@ pub mod client;
 pub mod image_host;
 pub mod operator;
 pub mod pictures;
+#[path = "../../../upscale_store/tests/postgres_server/mod.rs"]
+pub mod postgres_server;
 pub mod recorder;
 pub mod serve;
 

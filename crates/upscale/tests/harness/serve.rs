@@ -45,22 +45,19 @@ impl Serve {
 
     /// As [`Serve::start`], with another command in front that runs the binary.
     pub fn start_as(mut command: Command, data: &Path, flags: &[String], log: &Path) -> Self {
+        command.args(["serve", "--data"]).arg(data).args(flags);
+        Self::start_front(command, log)
+    }
+
+    /// Starts a command that has a front, on free ports.
+    pub fn start_front(mut command: Command, log: &Path) -> Self {
         let stderr = OpenOptions::new()
             .create(true)
             .append(true)
             .open(log)
             .unwrap();
         let mut child = command
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--results-listen",
-                "127.0.0.1:0",
-            ])
-            .arg("--data")
-            .arg(data)
-            .args(flags)
+            .args(["--listen", "127.0.0.1:0", "--results-listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr)

@@ -164,3 +164,36 @@ async fn a_result_that_is_not_there_or_not_whole_breaks_i7() {
         assert!(report.breaches[0].detail.contains("not there"));
     }
 }
+
+#[tokio::test]
+async fn the_ledger_refuses_changes_and_deletions() {
+    for at in every_engine().await {
+        at.account_for(1).await;
+        for sql in ["UPDATE ledger SET amount = 1", "DELETE FROM ledger"] {
+            let refused = at.home.try_sql(sql).unwrap_err();
+            assert!(refused.contains("append-only"), "{refused}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_breaks_a_check_is_refused_by_the_database_itself() {
+    for at in every_engine().await {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        for sql in [
+            "UPDATE account SET available = -1",
+            "UPDATE account SET held = -1",
+            "UPDATE task SET state = 'succeeded'",
+            "UPDATE task SET state = 'failed', finished_at = created_at",
+            "UPDATE task SET state = 'done'",
+            "UPDATE task SET price = 0",
+            "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
+             SELECT 0, account_id, 'charge', 'available', 'revenue', 1, 'ups_1' FROM task",
+            "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
+             SELECT 0, account_id, 'reserve', 'available', 'held', 700, id FROM task",
+        ] {
+            assert!(at.home.try_sql(sql).is_err(), "{sql}");
+        }
+    }
+}

@@ -52,9 +52,18 @@ impl Home {
 
     /// None, said aloud, where PostgreSQL is not installed.
     pub(crate) fn postgres() -> Option<Self> {
+        Self::copy_of(Some(TEMPLATE))
+    }
+
+    /// A database without tables.
+    pub(crate) fn postgres_without_tables() -> Option<Self> {
+        Self::copy_of(None)
+    }
+
+    fn copy_of(template: Option<&str>) -> Option<Self> {
         let server = server()?;
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        server.create_database(&name, Some(TEMPLATE));
+        server.create_database(&name, template);
         Some(Self {
             directory: TempDir::new().unwrap(),
             database: Some(name),
@@ -102,10 +111,19 @@ impl Home {
         Some(server()?.url(name))
     }
 
-    /// Runs statements as the superuser, of PostgreSQL.
-    pub(crate) fn sql(&self, sql: &str) -> String {
-        let name = self.database.as_ref().unwrap();
-        server().unwrap().sql(name, sql)
+    /// Runs statements beside the store, as someone who may do anything.
+    pub(crate) fn try_sql(&self, sql: &str) -> Result<String, String> {
+        if let Some(name) = &self.database {
+            return server().unwrap().try_sql(name, sql);
+        }
+        let done = self.connect_to_file().execute_batch(sql);
+        done.map(|()| String::new())
+            .map_err(|error| error.to_string())
+    }
+
+    fn connect_to_file(&self) -> rusqlite::Connection {
+        let file = self.directory.path().join("upscale.db");
+        rusqlite::Connection::open(file).unwrap()
     }
 
     /// Changes rows behind the store's back, past every check, trigger and reference.
@@ -119,15 +137,11 @@ impl Home {
                  LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', one.of_table, one.conname); END LOOP; END $$;
                  SET session_replication_role = replica; {sql}"
             );
-            self.sql(&script);
+            self.try_sql(&script).unwrap();
             return;
         }
-        let file = self.directory.path().join("upscale.db");
-        let connection = rusqlite::Connection::open(file).unwrap();
-        connection
-            .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
-            .unwrap();
-        connection.execute_batch(sql).unwrap();
+        let pragmas = "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;";
+        self.try_sql(&format!("{pragmas} {sql}")).unwrap();
     }
 }
 

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use upscale_core::{Credits, limits};
 
-use super::setting::{NOON, Setting, on_every_engine};
+use super::setting::{NOON, Setting, on_every_engine, on_every_engine_quickly};
 use crate::{CreateOutcome, FenceOutcome};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn of_forty_creates_at_once_twenty_are_accepted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_thousand_five_hundred_a_day_are_accepted_and_the_next_day_begins_anew() {
-    on_every_engine(async |at: &Setting| {
+    on_every_engine_quickly(async |at: &Setting| {
         at.plenty_of_slots().await;
         let account = at.account_for(3_000).await;
         for round in 0..limits::DAILY_TASKS_MAX / 20 {

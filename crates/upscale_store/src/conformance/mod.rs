@@ -5,6 +5,7 @@
 mod admission;
 mod books;
 mod create;
+mod crowd;
 mod ending;
 pub(crate) mod home;
 mod keys;

@@ -28,6 +28,15 @@ pub(crate) async fn on_every_engine(rule: impl AsyncFn(&Setting)) {
     }
 }
 
+/// As [`on_every_engine`], for rules that take thousands of commits: these are not synced.
+pub(crate) async fn on_every_engine_quickly(rule: impl AsyncFn(&Setting)) {
+    for home in Home::every() {
+        let setting = Setting::with(home, Commits::Quick).await;
+        rule(&setting).await;
+        setting.check_books().await;
+    }
+}
+
 pub(crate) async fn every_engine() -> Vec<Setting> {
     join_all(Home::every().into_iter().map(Setting::new)).await
 }
@@ -38,9 +47,13 @@ pub(crate) async fn sqlite() -> Setting {
 
 impl Setting {
     pub(crate) async fn new(home: Home) -> Self {
+        Self::with(home, Commits::Durable).await
+    }
+
+    async fn with(home: Home, commits: Commits) -> Self {
         let clock = Clock::manual(NOON);
         Self {
-            store: home.open(&clock, Commits::Durable).await,
+            store: home.open(&clock, commits).await,
             clock,
             results: Results::local(&home.directory.path().join("results")).unwrap(),
             home,

@@ -1,6 +1,7 @@
 //! One transaction under the account's lock: replay or conflict by the key, then core's admission, then
 //! reserve + task + job. Only an accepted create leaves a trace, so only it uses up the key.
 
+use futures_util::{future::try_join, try_join};
 use tokio_postgres::Row;
 use upscale_core::{
     AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
@@ -44,15 +45,19 @@ async fn create_task(tx: &mut Tx, order: &Order) -> Result<CreateOutcome, StoreE
         return Err(StoreError::Corrupt(what));
     }
     let parameters = fingerprint(&order.task);
-    if let Some((before, task)) = find_by_key(tx, order).await? {
+    let (known, standing, queue) = try_join!(
+        find_by_key(tx, order),
+        standing(tx, &order.account),
+        queue_facts(tx)
+    )?;
+    if let Some((before, task)) = known {
         return Ok(known_key(&before, &parameters, task));
     }
-    let standing = standing(tx, &order.account).await?;
     if let Some(stopped) = standing.stop() {
         return Ok(stopped);
     }
     let prio_at = priority_at(tx.now, standing.facts.active_tasks);
-    if let Some(refused) = standing.refuse(queue_facts(tx).await?, tx.now) {
+    if let Some(refused) = standing.refuse(queue, tx.now) {
         return Ok(refused);
     }
     let task = accept(tx, order, &parameters, prio_at).await?;
@@ -100,9 +105,11 @@ async fn accept(
     let task = order.accepted(tx.now, tx.options)?;
     insert_task(tx, &task, order, parameters).await?;
     let reserve = Transfer::Reserve(&task.id);
-    transfer(tx, &order.account, &reserve, limits::PRICE).await?;
-    count_task(tx, &order.account).await?;
-    insert_job(tx, &task, prio_at).await?;
+    try_join!(
+        transfer(tx, &order.account, &reserve, limits::PRICE),
+        count_task(tx, &order.account),
+        insert_job(tx, &task, prio_at)
+    )?;
     Ok(task)
 }
 
@@ -136,17 +143,15 @@ async fn insert_task(
 
 /// The two counters that the next create decides by.
 async fn count_task(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = $1",
-        &[&account.as_str()],
+    let active = "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = $1";
+    let today = "INSERT INTO account_day AS counted (account_id, day, accepted) VALUES ($1, $2, 1)
+                 ON CONFLICT (account_id, day) DO UPDATE SET accepted = counted.accepted + 1";
+    try_join(
+        tx.execute_one(active, &[&account.as_str()]),
+        tx.execute_one(today, &[&account.as_str(), &tx.now.utc_day()]),
     )
     .await?;
-    tx.execute_one(
-        "INSERT INTO account_day AS counted (account_id, day, accepted) VALUES ($1, $2, 1)
-         ON CONFLICT (account_id, day) DO UPDATE SET accepted = counted.accepted + 1",
-        &[&account.as_str(), &tx.now.utc_day()],
-    )
-    .await
+    Ok(())
 }
 
 async fn insert_job(tx: &Tx, task: &Task, prio_at: Timestamp) -> Result<(), StoreError> {

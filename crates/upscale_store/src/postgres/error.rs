@@ -1,7 +1,7 @@
 //! What PostgreSQL's errors mean to the caller: try again later, or somebody must look.
 
 use deadpool_postgres::PoolError;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::StoreError;
 
@@ -42,18 +42,20 @@ fn may_pass(code: &SqlState) -> bool {
 }
 
 fn is_conversion(words: &str) -> bool {
-    words.starts_with("error serializing parameter")
-        || words.starts_with("error deserializing column")
+    ["error serializing", "error deserializing", "invalid column"]
+        .iter()
+        .any(|start| words.starts_with(start))
 }
 
-/// The error and what caused it: the client's own words leave out the server's. Without the server's detail
-/// and statement, which may hold values.
+/// The error and what caused it: the client's own words leave out the server's. Of the server's only code and
+/// message: its detail and hint quote rows, which hold idempotency keys and customers' URLs, and this is logged.
 pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        words = format!("{words}: {inner}");
-        cause = inner.source();
+    let mut words = match error.downcast_ref::<DbError>() {
+        Some(said) => format!("{} {}", said.code().code(), said.message()),
+        None => error.to_string(),
+    };
+    if let Some(cause) = error.source() {
+        words = format!("{words}: {}", in_full(cause));
     }
     words
 }

@@ -1,6 +1,7 @@
 //! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
 //! Purchase, create and settle call this, with the account's row locked; nothing else moves money.
 
+use futures_util::future::try_join;
 use tokio_postgres::Row;
 use upscale_core::{AccountId, Credits};
 
@@ -20,27 +21,30 @@ pub(super) async fn transfer(
 ) -> Result<(), StoreError> {
     let (kind, debit, credit) = transfer.legs();
     let (task, reference) = transfer.about();
-    tx.execute_one(
-        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            &tx.now.micros(),
-            &account.as_str(),
-            &kind,
-            &debit,
-            &credit,
-            &amount.thousandths(),
-            &task,
-            &reference,
-        ],
+    let line = "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let balances =
+        "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4
+                    WHERE id = $1";
+    let [available, held, charged] = transfer.changes(amount);
+    try_join(
+        tx.execute_one(
+            line,
+            &[
+                &tx.now.micros(),
+                &account.as_str(),
+                &kind,
+                &debit,
+                &credit,
+                &amount.thousandths(),
+                &task,
+                &reference,
+            ],
+        ),
+        tx.execute_one(balances, &[&account.as_str(), &available, &held, &charged]),
     )
     .await?;
-    let [available, held, charged] = transfer.changes(amount);
-    tx.execute_one(
-        "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4 WHERE id = $1",
-        &[&account.as_str(), &available, &held, &charged],
-    )
-    .await
+    Ok(())
 }
 
 impl Db {

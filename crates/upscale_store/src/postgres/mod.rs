@@ -22,6 +22,8 @@ mod rows;
 mod settle;
 mod signing_keys;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod time;
 mod tls;
 mod tx;

@@ -1,5 +1,6 @@
 //! What is known of the queue as a whole: for admission, metrics and operators. Also the measured pace.
 
+use futures_util::future::try_join3;
 use upscale_core::{QueueFacts, Timestamp, limits::DEADLINE_SECONDS, next_pace};
 
 use super::{Db, Tx};
@@ -20,11 +21,17 @@ impl Db {
 /// that are under way are not seen yet: at most one per connection.
 pub(super) async fn queue_facts(tx: &Tx) -> Result<QueueFacts, StoreError> {
     let sql = "SELECT count(*) FROM job WHERE prio_at > $1";
-    let open_jobs = tx.number(sql, &[&oldest_prio_at(tx)]).await?;
+    let oldest = oldest_prio_at(tx);
+    let (open_jobs, live_slots, seconds_per_job) = try_join3(
+        tx.number(sql, &[&oldest]),
+        live_slots(tx),
+        seconds_per_job(tx),
+    )
+    .await?;
     Ok(QueueFacts {
         open_jobs: whole(open_jobs),
-        live_slots: live_slots(tx).await?,
-        seconds_per_job: seconds_per_job(tx).await?,
+        live_slots,
+        seconds_per_job,
         deadline_seconds: tx.options.deadline_seconds,
     })
 }

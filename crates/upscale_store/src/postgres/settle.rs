@@ -1,6 +1,7 @@
 //! The end of a task. The account's lock, then the fence, then state and ledger in the same commit. A failure
 //! ends in two durable steps: failed with the refund pending, then the refund; whoever comes next finishes it.
 
+use futures_util::try_join;
 use tokio_postgres::{Row, types::ToSql};
 use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId};
 
@@ -89,8 +90,12 @@ async fn succeed_task(tx: &Tx, task: &TaskId, file: &ResultFile) -> Result<(), S
         ],
     )
     .await?;
-    leave_active(tx, &account).await?;
-    transfer(tx, &account, &Transfer::Charge(task), price).await
+    let charge = Transfer::Charge(task);
+    try_join!(
+        leave_active(tx, &account),
+        transfer(tx, &account, &charge, price)
+    )?;
+    Ok(())
 }
 
 /// Fails the task with its refund pending. The job must be gone, behind its fence, and the account locked.

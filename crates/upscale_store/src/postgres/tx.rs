@@ -1,5 +1,6 @@
 //! A connection while one verb has it: statements, the database's time, the end. Every statement of the engine
-//! passes here, so that a test can fail the N-th and none waits for ever.
+//! passes here, so that a test can fail the N-th and none waits for ever. Statements that are joined are sent
+//! together, in their order, and cost one round trip: a lock is held for the fewer.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -7,7 +8,7 @@ use std::{
 };
 
 use deadpool_postgres::Object;
-use futures_util::future::join;
+use futures_util::future::{join, try_join};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Row, types::ToSql};
 use upscale_core::{AccountId, Timestamp};
@@ -114,22 +115,21 @@ impl Tx {
     /// Waits for the account's row and holds it to the end of the transaction: what is read after this is what
     /// the last holder left, and `now` is not before it. NO KEY: rows that only refer to the account do not wait.
     pub(super) async fn lock_account(&mut self, account: &AccountId) -> Result<bool, StoreError> {
-        let locked = self
-            .find(
-                "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE",
-                &[&account.as_str()],
-                |_| Ok(()),
-            )
-            .await?;
-        self.now = self.read_time().await?;
+        let sql = "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE";
+        let (locked, now) = try_join(
+            self.find(sql, &[&account.as_str()], |_| Ok(())),
+            self.read_time(),
+        )
+        .await?;
+        self.now = now;
         Ok(locked.is_some())
     }
 
     /// Locks the accounts' rows in the order of their ids, so that two transactions cannot wait for each other.
     pub(super) async fn lock_accounts(&mut self, accounts: &[String]) -> Result<(), StoreError> {
         let sql = "SELECT 1 FROM account WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
-        self.list(sql, &[&accounts], |_| Ok(())).await?;
-        self.now = self.read_time().await?;
+        let (_, now) = try_join(self.list(sql, &[&accounts], |_| Ok(())), self.read_time()).await?;
+        self.now = now;
         Ok(())
     }
 

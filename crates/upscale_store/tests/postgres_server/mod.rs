@@ -6,7 +6,10 @@ use std::{
     fs,
     io::Write,
     net::TcpListener,
-    os::unix::{fs::MetadataExt, process::CommandExt},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -115,6 +118,14 @@ impl PostgresServer {
         self.directory.join("data")
     }
 
+    /// Makes a file the server's own and nobody else's, as it wants its keys.
+    pub fn give(&self, file: &Path) {
+        if is_root() {
+            std::os::unix::fs::chown(file, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     /// On loopback.
     pub fn port(&self) -> u16 {
         self.port
@@ -137,23 +148,39 @@ impl PostgresServer {
 
     /// Runs statements as the superuser; what they print, unaligned.
     pub fn sql(&self, database: &str, sql: &str) -> String {
+        self.try_sql(database, sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// As [`PostgresServer::sql`]; the server's error where it refuses.
+    pub fn try_sql(&self, database: &str, sql: &str) -> Result<String, String> {
         let mut psql = Command::new(self.binaries.join("psql"));
-        psql.args([
-            "--no-psqlrc",
-            "--quiet",
-            "--tuples-only",
-            "--no-align",
-            "-v",
-            "ON_ERROR_STOP=1",
-        ])
-        .arg("--host")
-        .arg(&self.directory)
-        .args(["--port", &self.port.to_string(), "--username=postgres"])
-        .args(["--dbname", database, "--command", sql]);
-        let output = psql.output().unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{sql}: {error}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["-v", "ON_ERROR_STOP=1", "--username=postgres"])
+            .args(["--port", &self.port.to_string(), "--host"])
+            .arg(&self.directory)
+            .args(["--dbname", database, "--command", sql]);
+        let output = psql.output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Runs `pgbench` on a database; what it prints.
+    pub fn pgbench(&self, database: &str, flags: &[&str]) -> Result<String, String> {
+        let mut pgbench = Command::new(self.binaries.join("pgbench"));
+        pgbench
+            .args(["--username=postgres", "--port", &self.port.to_string()])
+            .arg("--host")
+            .arg(&self.directory)
+            .args(flags)
+            .arg(database);
+        let output = pgbench.output().map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn command(&self, program: &str) -> Command {

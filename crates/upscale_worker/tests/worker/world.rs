@@ -203,5 +203,6 @@ pub(crate) fn quick_chores() -> HousekeepingOptions {
         sweep_every: every,
         audit_every: every,
         audit_files_every: every,
+        transactions_every: every,
     }
 }

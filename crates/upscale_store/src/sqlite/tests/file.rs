@@ -54,37 +54,6 @@ async fn nobody_but_the_owner_reads_the_file() {
 }
 
 #[tokio::test]
-async fn the_ledger_refuses_changes_and_deletions() {
-    let at = sqlite().await;
-    at.account_for(1).await;
-    for sql in ["UPDATE ledger SET amount = 1", "DELETE FROM ledger"] {
-        let refused = outsider(&at).execute_batch(sql).unwrap_err();
-        assert!(refused.to_string().contains("append-only"), "{refused}");
-    }
-}
-
-#[tokio::test]
-async fn a_row_that_breaks_a_check_is_refused_by_the_file_itself() {
-    let at = sqlite().await;
-    let account = at.account_for(1).await;
-    at.accepted(&account, "the key").await;
-    for sql in [
-        "UPDATE account SET available = -1",
-        "UPDATE account SET held = -1",
-        "UPDATE task SET state = 'succeeded'",
-        "UPDATE task SET state = 'failed', finished_at = created_at",
-        "UPDATE task SET state = 'done'",
-        "UPDATE task SET price = 0",
-        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
-         SELECT 0, account_id, 'charge', 'available', 'revenue', 1, 'ups_1' FROM task",
-        "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id)
-         SELECT 0, account_id, 'reserve', 'available', 'held', 700, id FROM task",
-    ] {
-        assert!(outsider(&at).execute_batch(sql).is_err(), "{sql}");
-    }
-}
-
-#[tokio::test]
 async fn a_full_disk_is_unavailable_and_loses_nothing_and_passes() {
     let at = sqlite().await;
     at.plenty_of_slots().await;

@@ -1,0 +1,361 @@
+//! What is particular to a server: rows locked by others, connections that end in the middle, a server that dies,
+//! certificates, transactions that somebody forgot.
+
+use futures_util::future::join_all;
+use tokio_postgres::{Client, NoTls};
+use upscale_core::{Clock, RequestId, Scale, TaskState, limits};
+
+use super::{Db, Durability};
+use crate::{
+    PurchaseOutcome, Store, StoreError, StoreOptions,
+    conformance::{
+        home::{
+            Commits, Home,
+            postgres_server::{PostgresServer, start_or_say},
+        },
+        setting::{NOON, Setting, example, failure, idempotency_key},
+    },
+};
+
+/// None, said aloud, where PostgreSQL is not installed.
+async fn postgres() -> Option<Setting> {
+    Some(Setting::new(Home::postgres()?).await)
+}
+
+fn db(store: &Store) -> &Db {
+    match store {
+        Store::Postgres(db) => db,
+        Store::Sqlite(_) => panic!("this test is about the server"),
+    }
+}
+
+/// Somebody else's session on the same database.
+async fn outsider(at: &Setting) -> Client {
+    let (client, connection) = tokio_postgres::connect(&at.home.url().unwrap(), NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+fn assert_unavailable<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+    assert!(
+        matches!(answer, Err(StoreError::Unavailable(_))),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn many_that_meet_a_database_without_tables_make_them_once() {
+    let Some(home) = Home::postgres_without_tables() else {
+        return;
+    };
+    let clock = Clock::manual(NOON);
+    let stores = join_all((0..4).map(|_| home.open(&clock, Commits::Durable))).await;
+    let account = stores[0].create_account("A customer").await.unwrap().id;
+    for store in &stores {
+        assert!(store.find_account(&account).await.unwrap().is_some());
+        assert_eq!(store.signing_keys().await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn every_session_syncs_its_commits_and_has_its_own_limits() {
+    let Some(at) = postgres().await else { return };
+    let tx = db(&at.store).read().await.unwrap();
+    for (name, expected) in [
+        ("synchronous_commit", "on"),
+        ("fsync", "on"),
+        ("statement_timeout", "5s"),
+        ("lock_timeout", "3s"),
+        ("idle_in_transaction_session_timeout", "10s"),
+        ("default_transaction_isolation", "read committed"),
+    ] {
+        let shown = tx
+            .find("SELECT current_setting($1)", &[&name], |row| {
+                Ok(row.try_get::<_, String>(0)?)
+            })
+            .await;
+        assert_eq!(shown.unwrap().as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
+    let Some(at) = postgres().await else { return };
+    let (locked, free) = (at.account_for(1).await, at.account_for(1).await);
+    let other = outsider(&at).await;
+    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{locked}' FOR UPDATE");
+    other.batch_execute(&lock).await.unwrap();
+    let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
+    let order = example(Scale::X2);
+    let waits = at.store.create_task(&locked, &key, &order, &request);
+    let goes_on = at.accepted(&free, "the key");
+    let (waited, _) = futures_util::join!(waits, goes_on);
+    assert_unavailable(waited);
+    assert_eq!(
+        at.account(&locked).await.available,
+        limits::PRICE,
+        "reads never wait"
+    );
+    other.batch_execute("ROLLBACK").await.unwrap();
+    at.accepted(&locked, "the key").await;
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn poison_whose_account_is_busy_is_left_to_the_next_claim() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(1).await;
+    let task = at.accepted(&account, "poison").await.id;
+    for _ in 0..2 {
+        at.claimed().await;
+        at.clock.advance_seconds(limits::LEASE_SECONDS);
+    }
+    let other = outsider(&at).await;
+    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
+    other.batch_execute(&lock).await.unwrap();
+    assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+    assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+    let state = at.task(&account, &task).await.state;
+    assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_nothing_behind_and_no_connection_unusable() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(1).await;
+    let other = outsider(&at).await;
+    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
+    other.batch_execute(&lock).await.unwrap();
+    // More of them than there are connections.
+    for n in 0..20 {
+        let key = format!("key {n}");
+        let order = at.order(&account, &key);
+        let waited = tokio::time::timeout(std::time::Duration::from_millis(30), order).await;
+        assert!(waited.is_err(), "the account is locked");
+    }
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(at.account(&account).await.active_tasks, 0);
+    at.accepted(&account, "key 0").await;
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_somebody_left_open_is_named() {
+    let Some(at) = postgres().await else { return };
+    assert_eq!(at.store.list_old_transactions(0).await.unwrap(), []);
+    let other = outsider(&at).await;
+    other
+        .batch_execute("SET application_name = 'forgotten'; BEGIN; SELECT 1")
+        .await
+        .unwrap();
+    let old = at.store.list_old_transactions(0).await.unwrap();
+    let [one] = &old[..] else { panic!("{old:?}") };
+    assert_eq!(
+        (one.application.as_str(), one.state.as_str()),
+        ("forgotten", "idle in transaction")
+    );
+    assert_eq!(one.user, "upscale");
+    assert_eq!(at.store.list_old_transactions(3_600).await.unwrap(), []);
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(at.store.list_old_transactions(0).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_refund_that_somebody_else_finished_is_not_given_again() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(1).await;
+    let task = at.accepted(&account, "the key").await.id;
+    let claim = at.claimed().await;
+    at.store
+        .settle_first_step(&task, claim.attempt, failure(), 1.0)
+        .await
+        .unwrap();
+    assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
+    assert_eq!(db(&at.store).refund(vec![task]).await.unwrap(), 0);
+    assert_eq!(at.account(&account).await.available, limits::PRICE);
+    at.check_books().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_unavailable_and_loses_nothing_that_was_answered() {
+    let Some(server) = start_or_say() else { return };
+    server.create_database("dies", None);
+    let options = StoreOptions::default();
+    let opened = Store::open_postgres(&server.url("dies"), 4, Clock::System, options).await;
+    let store = opened.unwrap();
+    let account = store.create_account("A customer").await.unwrap().id;
+    let credited = store
+        .credit_account(&account, limits::PRICE, "a payment")
+        .await;
+    credited.unwrap();
+    server.stop_immediately().unwrap();
+    assert_unavailable(
+        store
+            .credit_account(&account, limits::PRICE, "another")
+            .await,
+    );
+    assert_unavailable(store.find_account(&account).await);
+    assert_unavailable(store.check_writable().await);
+    server.start_again().unwrap();
+    store.check_writable().await.unwrap();
+    let standing = store.find_account(&account).await.unwrap().unwrap();
+    assert_eq!(standing.available, limits::PRICE);
+    let again = store
+        .credit_account(&account, limits::PRICE, "a payment")
+        .await;
+    assert_eq!(again.unwrap(), PurchaseOutcome::AlreadyCredited);
+    assert_eq!(store.audit(None).await.unwrap().breaches, []);
+}
+
+#[tokio::test]
+async fn without_a_hand_the_servers_clock_counts() {
+    let Some(home) = Home::postgres() else { return };
+    let (url, options) = (home.url().unwrap(), StoreOptions::default());
+    // A hand far from today for this process; the server's own for the other.
+    let at_noon = home.open(&Clock::manual(NOON), Commits::Durable).await;
+    let store = Store::Postgres(
+        Db::open(&url, 1, Clock::System, options, Durability::Full)
+            .await
+            .unwrap(),
+    );
+    let said =
+        home.try_sql("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)");
+    let said: i64 = said.unwrap().parse().unwrap();
+    let apart = store.now().micros() - said;
+    assert!(
+        apart.abs() < 60_000_000,
+        "{apart} microseconds from the server"
+    );
+    assert_eq!(at_noon.now(), NOON);
+    let account = store.create_account("A customer").await.unwrap();
+    assert!(account.created_at.micros() > NOON.micros());
+}
+
+/// Certificates by a new authority: its root, and one for this name with its key.
+fn certificates(name: &str) -> (String, String, String) {
+    let root_key = rcgen::KeyPair::generate().unwrap();
+    let mut root = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+    root.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let root_certificate = root.self_signed(&root_key).unwrap();
+    let issuer = rcgen::Issuer::new(root, root_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let leaf = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    (root_certificate.pem(), leaf.pem(), key.serialize_pem())
+}
+
+fn server_with_certificate(certificate: &str, key: &str) -> Option<PostgresServer> {
+    let server = start_or_say()?;
+    for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+        let path = server.data().join(name);
+        std::fs::write(&path, text).unwrap();
+        server.give(&path);
+    }
+    server.create_database("secure", None);
+    for setting in [
+        "ssl = on",
+        "ssl_cert_file = 'server.crt'",
+        "ssl_key_file = 'server.key'",
+    ] {
+        server.sql("postgres", &format!("ALTER SYSTEM SET {setting}"));
+    }
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    Some(server)
+}
+
+#[tokio::test]
+async fn sslmode_is_honoured() {
+    let (root, certificate, key) = certificates("localhost");
+    let Some(server) = server_with_certificate(&certificate, &key) else {
+        return;
+    };
+    let folder = tempfile::TempDir::new().unwrap();
+    let (known, stranger) = (
+        folder.path().join("known.pem"),
+        folder.path().join("stranger.pem"),
+    );
+    std::fs::write(&known, root).unwrap();
+    std::fs::write(&stranger, certificates("localhost").0).unwrap();
+    let (known, stranger) = (known.display(), stranger.display());
+    for (host, flags, expected) in [
+        ("127.0.0.1", "sslmode=disable".to_owned(), Some("false")),
+        ("127.0.0.1", "sslmode=prefer".to_owned(), Some("true")),
+        ("127.0.0.1", "sslmode=require".to_owned(), Some("true")),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-ca&sslrootcert={known}"),
+            Some("true"),
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=require&sslrootcert={stranger}"),
+            None,
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-full&sslrootcert={known}"),
+            None,
+        ),
+        (
+            "localhost",
+            format!("sslmode=verify-full&sslrootcert={known}"),
+            Some("true"),
+        ),
+        (
+            "localhost",
+            format!("sslmode=verify-full&sslrootcert={stranger}"),
+            None,
+        ),
+        ("localhost", "sslmode=verify-full".to_owned(), None),
+    ] {
+        let url = format!("postgres://upscale@{host}:{}/secure?{flags}", server.port());
+        let options = StoreOptions::default();
+        let opened = Store::open_postgres(&url, 1, Clock::System, options).await;
+        let Some(encrypted) = expected else {
+            assert_unavailable(opened);
+            continue;
+        };
+        let store = opened.unwrap_or_else(|error| panic!("{flags}: {error}"));
+        let sql = "SELECT CAST(ssl AS TEXT) FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let tx = db(&store).read().await.unwrap();
+        let shown = tx
+            .find(sql, &[], |row| Ok(row.try_get::<_, String>(0)?))
+            .await
+            .unwrap();
+        assert_eq!(shown.as_deref(), Some(encrypted), "{host} {flags}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_where_nobody_answers_is_unavailable_and_says_no_password() {
+    let url = "postgres://upscale:hunter22@127.0.0.1:1/nothing";
+    let opened = Store::open_postgres(url, 1, Clock::System, StoreOptions::default()).await;
+    let Err(StoreError::Unavailable(words)) = opened else {
+        panic!("{opened:?}");
+    };
+    assert!(!words.contains("hunter22"), "{words}");
+}
+
+#[tokio::test]
+async fn an_error_names_its_rule_and_quotes_no_row() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(2).await;
+    at.accepted(&account, "a secret of the customer").await;
+    let tx = db(&at.store).begin().await.unwrap();
+    let sql = "INSERT INTO task SELECT 'ups_other', account_id, idempotency_key, fingerprint, source_url, scale,
+                   face_enhance, price, request_id, created_at, day, deadline_at FROM task";
+    let refused = tx.execute(sql, &[]).await;
+    let Err(StoreError::Corrupt(words)) = tx.end(refused).await else {
+        panic!("accepted");
+    };
+    assert!(
+        words.contains("23505") && words.contains("idempotency_key"),
+        "{words}"
+    );
+    assert!(!words.contains("secret"), "{words}");
+}
