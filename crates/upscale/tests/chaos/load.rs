@@ -2,6 +2,7 @@
 //! create whose answer is lost is sent again, as the contract tells them to.
 
 use std::{
+    env,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -10,10 +11,58 @@ use std::{
 use serde_json::Value;
 
 use super::dice::Dice;
-use crate::harness::client::{Answer, Client, order};
+use crate::harness::{
+    World,
+    client::{Answer, Client, order},
+    image_host::Behaviour,
+};
 
 /// How long one create is sent again before the run is given up: more than any restart takes.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Customers; each may send 60 creates a minute.
+const BUYERS: usize = 6;
+/// Paths of what they order.
+pub(crate) const SOURCES: [&str; 5] = [
+    "/tiny.png",
+    "/tiny.jpg",
+    "/tiny.webp",
+    "/larger.png",
+    "/gone.png",
+];
+
+/// A number that the environment may give.
+pub(crate) fn number_from(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} must be a number: {text}")),
+    )
+}
+
+/// Six customers, each with a neighbour whose tasks are none of his business.
+pub(crate) fn buyers(world: &World, dice: &mut Dice) -> Vec<Buyer> {
+    let [tiny_png, tiny_jpg, tiny_webp, larger, gone] = SOURCES;
+    let sources = vec![
+        world.picture(tiny_png, 16, 12),
+        world.picture(tiny_jpg, 20, 9),
+        world.picture(tiny_webp, 7, 15),
+        // Long enough under way for a kill to meet it there.
+        world.picture(larger, 240, 180),
+        world.host.set(gone, Behaviour::Status(404)),
+    ];
+    let customers: Vec<Client> = (0..BUYERS).map(|_| world.customer("2000")).collect();
+    let with_neighbours = customers.iter().zip(customers.iter().cycle().skip(1));
+    let buyer = |(customer, stranger): (&Client, &Client)| {
+        Buyer::new(
+            customer.clone(),
+            stranger.clone(),
+            sources.clone(),
+            dice.split(),
+        )
+    };
+    with_neighbours.map(buyer).collect()
+}
 
 /// One customer's share of the load.
 pub(crate) struct Buyer {

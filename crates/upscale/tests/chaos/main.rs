@@ -24,9 +24,13 @@ mod harness;
 #[path = "../history/mod.rs"]
 mod history;
 
+mod cutter;
 mod dice;
 mod figures;
+mod fleet;
 mod freezes;
+mod full_disk;
 mod kills;
 mod load;
+mod processes;
 mod sync_order;

@@ -97,13 +97,19 @@ impl World {
     /// Starts `serve` on the same data directory, on new ports.
     pub fn serve_again(&mut self) {
         assert!(self.serve.is_none(), "it runs already");
+        let (command, log) = self.command();
+        let serve = Serve::start_as(command, &self.data(), &self.flags, &log);
+        self.base.lock().unwrap().clone_from(&serve.api);
+        self.serve = Some(serve);
+    }
+
+    /// The binary in this world's environment, and where its standard error goes.
+    pub fn command(&mut self) -> (Command, PathBuf) {
         let log = log_path(self.folder.path(), self.starts);
         self.starts += 1;
         let mut command = upscale();
         command.envs(self.variables.clone());
-        let serve = Serve::start_as(command, &self.data(), &self.flags, &log);
-        self.base.lock().unwrap().clone_from(&serve.api);
-        self.serve = Some(serve);
+        (command, log)
     }
 
     /// A further process on the same data directory, reached by nobody who is not told its address.

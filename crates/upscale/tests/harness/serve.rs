@@ -157,7 +157,7 @@ pub fn signal(pid: u32, signal: Signal) -> bool {
 }
 
 /// Direct children by the kernel's own table; zombies left out.
-fn children_of(parent: u32) -> Vec<u32> {
+pub fn children_of(parent: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {

@@ -1,0 +1,163 @@
+//! A disk that is full, again and again, under load: what was acknowledged is there, what cannot be written is put off,
+//! and with room again everything goes on by itself.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use upscale_core::random_bytes;
+
+use super::{
+    dice::Dice,
+    figures::{Deeds, print_figures},
+    load::{SOURCES, buyers, number_from},
+};
+use crate::harness::{
+    World,
+    client::{connector, order, send},
+    image_host::Behaviour,
+    pictures::Picture,
+};
+
+/// Rounds of the short form; `UPSCALE_DISK_ROUNDS` asks for another number.
+const ROUNDS: u64 = 6;
+const SIZE: &str = "size=24m,mode=700";
+const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
+
+/// A file system of its own over a directory, gone when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None, said aloud, where mounting is not allowed.
+    fn mount(over: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&over).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(&over);
+        let output = mount.output();
+        if output.as_ref().is_ok_and(|output| output.status.success()) {
+            return Some(Self(over));
+        }
+        eprintln!("left out: a full disk, for nothing may be mounted here: {output:?}");
+        None
+    }
+
+    fn fill(&self) {
+        let mut filler = File::create(self.0.join("filler")).unwrap();
+        for size in [1 << 16, 1 << 10, 1] {
+            let block = vec![1; size];
+            while filler.write_all(&block).is_ok() {}
+        }
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Until the service says that it can commit; how long that took.
+fn wait_until_ready(api: &str) -> Duration {
+    let begun = Instant::now();
+    loop {
+        let answer = send(&connector(), "GET", &format!("{api}/readyz"), &[], None);
+        if answer.is_some_and(|answer| answer.status == 200) {
+            return begun.elapsed();
+        }
+        assert!(begun.elapsed() < RECOVERS_WITHIN, "it never recovered");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn world_on(flags: &[&str]) -> Option<(SmallDisk, World)> {
+    let world = World::prepare(flags);
+    let disk = SmallDisk::mount(world.data())?;
+    Some((disk, world))
+}
+
+#[test]
+fn a_disk_that_fills_up_under_load_loses_nothing() {
+    let rounds = number_from("UPSCALE_DISK_ROUNDS").unwrap_or(ROUNDS);
+    let seed = number_from("UPSCALE_CHAOS_SEED")
+        .unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
+    println!("UPSCALE_CHAOS_SEED={seed} UPSCALE_DISK_ROUNDS={rounds}");
+    let mut dice = Dice::new(seed);
+    let Some((disk, mut world)) = world_on(&["--workers", "1", "--lease", "5"]) else {
+        return;
+    };
+    world.serve_again();
+    let buyers = buyers(&world, &mut dice);
+    let api = world.serve().api.clone();
+    let over = AtomicBool::new(false);
+    let deeds = thread::scope(|scope| {
+        for buyer in buyers {
+            scope.spawn(|| buyer.buy(&over));
+        }
+        let mut deeds = Deeds {
+            rounds,
+            ..Deeds::default()
+        };
+        for _ in 0..rounds {
+            thread::sleep(Duration::from_millis(dice.between(200, 1_500)));
+            disk.fill();
+            thread::sleep(Duration::from_millis(dice.between(100, 2_500)));
+            disk.make_room();
+            let took = wait_until_ready(&api);
+            deeds.slowest_restart = deeds.slowest_restart.max(took);
+            deeds.did("disk full for a while");
+        }
+        over.store(true, Ordering::Relaxed);
+        deeds
+    });
+    world.finish();
+    let downloads = SOURCES.iter().map(|path| world.host.hits(path)).sum();
+    print_figures(&world.recorder.history(), &deeds, downloads);
+    drop(disk);
+}
+
+#[test]
+fn a_result_that_finds_no_room_is_made_again_when_there_is() {
+    let Some((disk, mut world)) = world_on(&["--workers", "1"]) else {
+        return;
+    };
+    world.serve_again();
+    let customer = world.customer("1");
+    let bytes = Picture::render(64, 48, 2).png();
+    let url = world.serve_so("/held.png", Behaviour::Held(bytes), (64, 48));
+    let id = customer
+        .create("no-room-yet", &order(&url, 4))
+        .expect(202, "")
+        .id();
+    while world.host.hits("/held.png") == 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    disk.fill();
+    world.host.open_gate();
+    while !world.logs().contains("The result could not be stored") {
+        thread::sleep(Duration::from_millis(20));
+    }
+    disk.make_room();
+    assert_eq!(customer.wait(&id).json()["status"], "succeeded");
+    assert_eq!(world.operator.money(&customer.account), (300, 0, 700));
+    assert_eq!(world.host.hits("/held.png"), 2, "the attempt was repeated");
+    assert!(no_half_file(&world.data().join("results")));
+    world.finish();
+    drop(disk);
+}
+
+/// The write that found no room left nothing behind under a result's name.
+fn no_half_file(results: &Path) -> bool {
+    let files = fs::read_dir(results).unwrap().flatten();
+    let named = files.filter(|file| file.file_name().to_string_lossy().ends_with(".png"));
+    named.count() == 1
+}
