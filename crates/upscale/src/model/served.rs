@@ -182,11 +182,38 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
     }
 }
 
-/// The models of a child, open before its cage closes. Never closed: a debug build would ask whether the descriptor
-/// is open first, by a call that the cage forbids.
+/// The models of a child, open before its cage closes.
 pub(crate) struct Handed {
-    x2: Option<ManuallyDrop<File>>,
-    x4: Option<ManuallyDrop<File>>,
+    x2: Option<HandedFile>,
+    x4: Option<HandedFile>,
+}
+
+/// Its size is asked for in time: in the cage nobody may ask. And it is never closed: a debug build would ask first
+/// whether the descriptor is open, by a call that the cage forbids.
+struct HandedFile {
+    file: ManuallyDrop<File>,
+    bytes: u64,
+}
+
+impl HandedFile {
+    fn open(path: &PathBuf) -> anyhow::Result<Self> {
+        let open = || -> std::io::Result<Self> {
+            let file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            Ok(Self {
+                file: ManuallyDrop::new(file),
+                bytes,
+            })
+        };
+        open().context("the model that the service keeps")
+    }
+
+    fn read(&self) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.bytes)?);
+        let read = (&*self.file).take(self.bytes).read_to_end(&mut bytes);
+        read.context("the model that the service keeps")?;
+        Ok(bytes)
+    }
 }
 
 impl Handed {
@@ -195,14 +222,9 @@ impl Handed {
     /// # Errors
     /// When the parent has none there.
     pub(crate) fn open(args: &ChildArgs) -> anyhow::Result<Self> {
-        let open = |path: &Option<PathBuf>| {
-            let file = path.as_ref().map(File::open).transpose();
-            let file = file.context("the model that the service keeps")?;
-            Ok::<_, anyhow::Error>(file.map(ManuallyDrop::new))
-        };
         Ok(Self {
-            x2: open(&args.model_2x)?,
-            x4: open(&args.model_4x)?,
+            x2: args.model_2x.as_ref().map(HandedFile::open).transpose()?,
+            x4: args.model_4x.as_ref().map(HandedFile::open).transpose()?,
         })
     }
 
@@ -210,17 +232,14 @@ impl Handed {
     ///
     /// # Errors
     /// When the bytes are no model: they were one when the service started.
-    pub(crate) fn read(self, scale: Scale) -> anyhow::Result<Option<Arc<Network>>> {
+    pub(crate) fn read(&self, scale: Scale) -> anyhow::Result<Option<Arc<Network>>> {
         let file = match scale {
-            Scale::X2 => self.x2,
-            Scale::X4 => self.x4,
+            Scale::X2 => &self.x2,
+            Scale::X4 => &self.x4,
         };
-        let Some(mut file) = file else {
+        let Some(file) = file else {
             return Ok(None);
         };
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
-            .context("the model that the service keeps")?;
-        Ok(Some(Arc::new(Model::read(&bytes)?.network)))
+        Ok(Some(Arc::new(Model::read(&file.read()?)?.network)))
     }
 }

@@ -29,6 +29,7 @@ mod idempotency;
 mod keys;
 mod limits;
 mod metrics;
+mod models;
 mod money;
 mod pictures;
 mod process;

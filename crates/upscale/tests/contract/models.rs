@@ -1,0 +1,276 @@
+//! Models that people bring: in `file` and in `serve`, with their scales, their licences, their lies. The model is a
+//! Compact network whose weights are all zero: what is left of it is the repeated source, which our own never gives.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use safetensors::tensor::{Dtype, TensorView, serialize};
+
+use crate::harness::{World, client::order, pictures::Picture, serve::upscale};
+
+/// Writes a Compact network of zeros, 4 channels, one convolution between the first and the last.
+fn write_model(path: &Path, scale: usize) {
+    let last = 3 * scale * scale;
+    let shapes = [
+        ("body.0.weight", vec![4, 3, 3, 3]),
+        ("body.0.bias", vec![4]),
+        ("body.1.weight", vec![4]),
+        ("body.2.weight", vec![4, 4, 3, 3]),
+        ("body.2.bias", vec![4]),
+        ("body.3.weight", vec![4]),
+        ("body.4.weight", vec![last, 4, 3, 3]),
+        ("body.4.bias", vec![last]),
+    ];
+    let tensors = shapes.map(|(name, shape)| {
+        let bytes = vec![0_u8; 4 * shape.iter().product::<usize>()];
+        (name, shape, bytes)
+    });
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        (
+            *name,
+            TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap(),
+        )
+    });
+    fs::write(path, serialize(views, None).unwrap()).unwrap();
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    upscale()
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn assert_refused(folder: &Path, arguments: &[&str], reason: &str) {
+    let output = run(folder, arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains(reason),
+        "{arguments:?}: {error}"
+    );
+    assert!(!folder.join("out.png").exists());
+}
+
+fn write_card(folder: &Path, file: &str, commercial: &str) {
+    let arguments = [
+        "model",
+        "card",
+        file,
+        "--licence",
+        "CC-BY-4.0",
+        "--source",
+        "a test",
+        "--commercial",
+        commercial,
+    ];
+    assert!(run(folder, &arguments).status.success());
+}
+
+/// Every pixel of the source, repeated: what the network of zeros makes.
+fn is_repeated(source: &Picture, result: &[u8], scale: u32) -> bool {
+    let result = Picture::from_png(result).unwrap();
+    assert_eq!(
+        (result.width, result.height),
+        (source.width * scale, source.height * scale)
+    );
+    let at = |picture: &Picture, x: u32, y: u32| {
+        let start = ((y * picture.width + x) * 3) as usize;
+        picture.rgb[start..start + 3].to_vec()
+    };
+    (0..result.height)
+        .flat_map(|y| (0..result.width).map(move |x| (x, y)))
+        .all(|(x, y)| at(&result, x, y) == at(source, x / scale, y / scale))
+}
+
+/// A folder with a picture and models of both scales.
+fn folder() -> (tempfile::TempDir, Picture) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let source = Picture::render(30, 20, 6);
+    fs::write(folder.path().join("in.png"), source.png()).unwrap();
+    write_model(&folder.path().join("two.safetensors"), 2);
+    write_model(&folder.path().join("four.safetensors"), 4);
+    (folder, source)
+}
+
+#[test]
+fn a_file_is_upscaled_with_a_model_at_the_models_own_scale() {
+    let (folder, source) = folder();
+    for (arguments, scale) in [
+        (vec!["--model", "two.safetensors"], 2),
+        (vec!["--model", "four.safetensors"], 4),
+        (vec!["--model", "four.safetensors", "--scale", "4"], 4),
+    ] {
+        let output = run(
+            folder.path(),
+            &[&["file", "in.png", "out.png"][..], &arguments].concat(),
+        );
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        assert!(error.contains("no card says"), "{error}");
+        let result = fs::read(folder.path().join("out.png")).unwrap();
+        assert!(is_repeated(&source, &result, scale));
+        fs::remove_file(folder.path().join("out.png")).unwrap();
+    }
+}
+
+#[test]
+fn a_model_of_another_scale_is_refused_and_its_result_never_resized() {
+    let (folder, _) = folder();
+    for (model, scale) in [("two.safetensors", "4"), ("four.safetensors", "2")] {
+        let arguments = [
+            "file", "in.png", "out.png", "--model", model, "--scale", scale,
+        ];
+        assert_refused(folder.path(), &arguments, "not resized afterwards");
+    }
+}
+
+#[test]
+fn a_card_says_what_may_be_done_with_which_bytes() {
+    let (folder, _) = folder();
+    write_card(folder.path(), "two.safetensors", "no");
+    let file = ["file", "in.png", "out.png", "--model", "two.safetensors"];
+    assert_refused(folder.path(), &file, "allows no commercial use");
+    let allowed = [&file[..], &["--allow-non-commercial"]].concat();
+    assert!(run(folder.path(), &allowed).status.success());
+    fs::remove_file(folder.path().join("out.png")).unwrap();
+    // The card of other bytes is no card of these.
+    write_model(&folder.path().join("two.safetensors"), 4);
+    assert_refused(folder.path(), &file, "is about other bytes");
+}
+
+#[test]
+fn model_list_inspect_and_verify_say_what_a_file_is_in_words_and_in_json() {
+    let (folder, _) = folder();
+    write_card(folder.path(), "four.safetensors", "yes");
+    fs::write(folder.path().join("broken.pth"), b"PK\x03\x04 and no more").unwrap();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let output = run(folder.path(), &[arguments, &["--json"]].concat());
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let listed = json(&["model", "list", "."]);
+    let models = listed["models"].as_array().unwrap();
+    let named = |name: &str| models.iter().find(|model| model["file"] == name).unwrap();
+    assert_eq!(named("four.safetensors")["commercial"], "yes");
+    assert_eq!(named("two.safetensors")["commercial"], "unclear");
+    assert!(
+        listed["refused"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("without an end"),
+        "{listed}"
+    );
+
+    let inspected = json(&["model", "inspect", "four.safetensors"]);
+    assert_eq!(inspected["model"]["scale"], 4);
+    assert_eq!(
+        inspected["model"]["architecture"],
+        "Compact (SRVGGNetCompact)"
+    );
+    assert_eq!(inspected["card"]["licence"], "CC-BY-4.0");
+    assert_eq!(inspected["card"]["sha256"], inspected["sha256"]);
+
+    let verified = json(&["model", "verify", "four.safetensors"]);
+    assert!(
+        verified["verified"]["kernel_error"].as_f64().unwrap() <= 1e-5,
+        "{verified}"
+    );
+    assert_eq!(verified["verified"]["consistency_db"], 99.0);
+    for command in ["list", "inspect", "verify"] {
+        let file = if command == "list" {
+            "."
+        } else {
+            "four.safetensors"
+        };
+        let output = run(folder.path(), &["model", command, file]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("Compact"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn serve_runs_the_model_of_its_start_for_its_scale_and_our_own_for_the_other() {
+    let (folder, _) = folder();
+    write_card(folder.path(), "four.safetensors", "yes");
+    let model = folder.path().join("four.safetensors");
+    let mut world = World::start_with(&["--model-4x", model.to_str().unwrap()]);
+    // The bytes were read and sealed: what lies there now is nothing to the service.
+    fs::remove_file(&model).unwrap();
+    let customer = world.customer("2");
+    let url = world.picture("/a.png", 30, 20);
+    let source = Picture::render(30, 20, 1);
+    for (scale, repeated) in [(4, true), (2, false)] {
+        let ended = customer.upscale(&format!("model-key-{scale}"), &order(&url, scale));
+        let result = customer.fetch("GET", &ended.result_url(), &[]).body;
+        assert_eq!(is_repeated(&source, &result, scale), repeated, "{scale}x");
+    }
+    assert!(
+        world
+            .logs()
+            .contains("a model is served in place of our network")
+    );
+    world.finish();
+}
+
+/// Flags of a `serve` that must not start.
+fn assert_serve_refuses(folder: &Path, flags: &[&str], reason: &str) {
+    let data: PathBuf = folder.join("data");
+    let start = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--results-listen",
+        "127.0.0.1:0",
+        "--data",
+    ];
+    let output = upscale()
+        .args(start)
+        .arg(data)
+        .args(flags)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && output.stdout.is_empty(),
+        "{flags:?} started"
+    );
+    assert!(error.contains(reason), "{flags:?}: {error}");
+}
+
+#[test]
+fn serve_does_not_start_with_a_model_that_it_should_not_serve() {
+    let (folder, _) = folder();
+    let folder = folder.path();
+    let two = ["--model-2x", "two.safetensors"];
+    assert_serve_refuses(
+        folder,
+        &two,
+        "no card says that its licence allows commercial use",
+    );
+    write_card(folder, "two.safetensors", "no");
+    assert_serve_refuses(folder, &two, "allows no commercial use");
+    write_card(folder, "four.safetensors", "yes");
+    let wrong = ["--model-2x", "four.safetensors"];
+    assert_serve_refuses(folder, &wrong, "enlarges 4 times, 2 times are asked for");
+    fs::write(folder.join("hostile.pth"), b"\x80\x02cposix\nsystem\n.").unwrap();
+    let hostile = ["--model-4x", "hostile.pth", "--allow-non-commercial"];
+    assert_serve_refuses(
+        folder,
+        &hostile,
+        "neither a safetensors file nor one of PyTorch's",
+    );
+    assert_serve_refuses(folder, &["--model-4x", "nothing.pth"], "No such file");
+}
