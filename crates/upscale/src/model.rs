@@ -260,6 +260,13 @@ fn verify_file(file: &Path, golden: Option<&Path>, json: bool) -> anyhow::Result
                 verified.seconds_per_megapixel, verified.seconds_largest
             ),
         ),
+        (
+            "memory",
+            format!(
+                "{} MB of maps for the largest source",
+                verified.map_bytes_largest / 1_000_000
+            ),
+        ),
     ];
     let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
     output::table(&["WHAT", "FOUND"], &rows)

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::reference;
 use crate::run::{Cancelled, Sink};
 use crate::simd::{KernelSet, Kernels};
-use crate::upscale::upscale;
+use crate::upscale::{memory_bytes, upscale};
 
 /// The weights that ship, chosen by `build.rs`.
 mod shipped {
@@ -156,6 +156,19 @@ impl Engine {
     #[must_use]
     pub fn kernels(&self) -> &'static str {
         self.kernels.name()
+    }
+
+    /// Bytes that the maps of a source of that size take at this scale, beside the weights, the source and the rows
+    /// on their way; 0 for the reference, which keeps to a few rows.
+    #[must_use]
+    pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
+        let loaded = self.loaded(scale);
+        let Some(kernels) = Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels())
+        else {
+            return 0;
+        };
+        let plan = loaded.plan(Condition::Unknown, kernels);
+        memory_bytes(&plan, (width, height), self.options.threads.max(1))
     }
 
     /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.

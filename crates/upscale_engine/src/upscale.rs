@@ -78,6 +78,16 @@ fn upscale_in_blocks(
     Ok(())
 }
 
+/// Bytes that the maps of a source of that width and height take.
+pub(crate) fn memory_bytes(plan: &Plan, (width, height): (usize, usize), threads: usize) -> usize {
+    let size = (
+        width.div_ceil(plan.unshuffle),
+        height.div_ceil(plan.unshuffle),
+    );
+    let size = (size.0, size.1.min(BLOCK_TILE_ROWS * TILE));
+    Cut::new(plan, size, threads, MAP_BYTES_MAX).bytes(plan, size)
+}
+
 /// Columns and rows of map 0.
 fn grid(plan: &Plan, source: &Pixels) -> (usize, usize) {
     let (width, height) = (source.width(), source.height());

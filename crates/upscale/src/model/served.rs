@@ -58,6 +58,7 @@ struct Measured {
     kernel_error: f32,
     consistency_db: f64,
     seconds_largest: f64,
+    map_bytes_largest: u64,
 }
 
 impl Served {
@@ -84,7 +85,8 @@ impl Served {
                 .with_context(|| path.display().to_string())?;
             check_scale(&path.display().to_string(), report.model.scale, scale)?;
             tell(path, &report, wall_clock);
-            let bytes = file_bytes + BYTES_PER_PARAMETER * report.model.parameters;
+            let numbers = BYTES_PER_PARAMETER * report.model.parameters;
+            let bytes = file_bytes + numbers + report.verified.map_bytes_largest;
             served.bytes = served.bytes.max(bytes);
             served.models.push((scale, sealed));
         }
@@ -153,6 +155,7 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
         kernel_error,
         consistency_db,
         seconds_largest,
+        map_bytes_largest,
     } = &report.verified;
     let model = path.display().to_string();
     tracing::info!(
@@ -162,6 +165,7 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
         kernel_error,
         consistency_db,
         seconds_largest,
+        map_bytes_largest,
         "a model is served in place of our network"
     );
     if *seconds_largest > wall_clock.as_secs_f64() {

@@ -17,6 +17,8 @@ const GOLDEN_ERROR_MAX: f32 = 1e-4;
 const SMALL: (usize, usize) = (13, 9);
 /// Side of the picture that is timed.
 const TIMED: usize = 96;
+/// Width of the largest source in its heights: wider ones need more memory for their rows, and few are.
+const WIDE: f64 = 3.0;
 /// A golden pair is a small picture.
 pub(super) const GOLDEN_BYTES_MAX: u64 = 64 << 20;
 
@@ -36,6 +38,8 @@ pub(crate) struct Verified {
     pub(crate) seconds_per_megapixel: f64,
     /// Seconds for the largest source that the contract allows at this scale.
     pub(crate) seconds_largest: f64,
+    /// Bytes that its maps take meanwhile, for a source three times as wide as high.
+    pub(crate) map_bytes_largest: usize,
 }
 
 /// Verifies a network.
@@ -76,7 +80,10 @@ pub(crate) fn verify(
     run(&fast, &large, scale)?;
     let megapixels = (TIMED * TIMED) as f64 / 1e6;
     let seconds_per_megapixel = started.elapsed().as_secs_f64() / megapixels;
-    let largest = limits::source_pixels_max(scale, false) as f64 / 1e6;
+    let pixels = limits::source_pixels_max(scale, false);
+    let largest = pixels as f64 / 1e6;
+    let height = (pixels as f64 / WIDE).sqrt();
+    let (width, height) = ((height * WIDE) as usize, height as usize);
     Ok(Verified {
         kernels: fast.kernels(),
         kernel_error,
@@ -84,6 +91,7 @@ pub(crate) fn verify(
         consistency_db: consistency(&small, &given, scale.factor()),
         seconds_per_megapixel,
         seconds_largest: seconds_per_megapixel * largest,
+        map_bytes_largest: fast.memory_bytes(scale, width, height),
     })
 }
 
