@@ -38,7 +38,12 @@ pub(crate) fn model(command: &ModelCommand) -> anyhow::Result<()> {
     match command {
         ModelCommand::List { folder, json } => list(folder.as_deref(), *json),
         ModelCommand::Inspect { file, json } => inspect(file, *json),
-        ModelCommand::Verify { file, golden, json } => verify_file(file, golden.as_deref(), *json),
+        ModelCommand::Verify {
+            file,
+            golden,
+            threads: asked,
+            json,
+        } => verify_file(file, golden.as_deref(), threads(*asked), *json),
         ModelCommand::Card {
             file,
             licence,
@@ -217,8 +222,13 @@ fn inspect(file: &Path, json: bool) -> anyhow::Result<()> {
 }
 
 /// Everything is read first; then the process enters the cage that children decode images in.
-fn verify_file(file: &Path, golden: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let (kernels, threads) = (kernels::from_environment()?, threads(None));
+fn verify_file(
+    file: &Path,
+    golden: Option<&Path>,
+    threads: usize,
+    json: bool,
+) -> anyhow::Result<()> {
+    let kernels = kernels::from_environment()?;
     let brought = Brought::open(file)?;
     let golden = golden
         .map(|path| read_bounded(path, verify::GOLDEN_BYTES_MAX))

@@ -43,10 +43,7 @@ pub(crate) fn worker_options(
     if slots == 0 {
         return Ok(None);
     }
-    let threads = args
-        .threads
-        .map_or(cores / usize::try_from(slots)?, |threads| threads as usize)
-        .max(1);
+    let threads = child_threads(args, slots)?;
     let lease = Duration::from_secs(process.lease.unsigned_abs());
     let connect_to = args
         .source_connect_to
@@ -71,9 +68,20 @@ pub(crate) fn worker_options(
     }))
 }
 
+/// Threads of one child: the cores are shared among the slots.
+fn child_threads(args: &WorkArgs, slots: u32) -> anyhow::Result<usize> {
+    let shared = threads(None) / usize::try_from(slots)?.max(1);
+    Ok(args
+        .threads
+        .map_or(shared, |threads| threads as usize)
+        .max(1))
+}
+
 /// The models that children run in place of our own networks.
 pub(crate) async fn load_models(args: &WorkArgs) -> anyhow::Result<Served> {
-    Served::load(&args.models, Path::new(PROGRAM), CHILD_WALL_CLOCK).await
+    let slots = args.workers.unwrap_or(u32::try_from(threads(None))?);
+    let limits = (child_threads(args, slots)?, CHILD_WALL_CLOCK);
+    Served::load(&args.models, Path::new(PROGRAM), limits).await
 }
 
 /// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.

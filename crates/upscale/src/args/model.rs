@@ -55,6 +55,9 @@ pub(crate) enum ModelCommand {
         /// File of the tensors `input` and `output`, made by the model's own program, to compare with.
         #[arg(long, value_name = "FILE")]
         golden: Option<PathBuf>,
+        /// Threads; by default one per core. `serve` verifies with as many as an image gets.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+        threads: Option<u32>,
         /// Print one JSON object.
         #[arg(long)]
         json: bool,

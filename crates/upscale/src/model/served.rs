@@ -62,14 +62,15 @@ struct Measured {
 }
 
 impl Served {
-    /// Reads, seals and verifies the models that the flags name, each in a process of its own.
+    /// Reads, seals and verifies the models that the flags name, each in a process of its own. An image will have
+    /// `threads` and `wall_clock`.
     ///
     /// # Errors
     /// Whatever speaks against one of them: `serve` does not start with it.
     pub(crate) async fn load(
         args: &ServedModels,
         program: &Path,
-        wall_clock: Duration,
+        (threads, wall_clock): (usize, Duration),
     ) -> anyhow::Result<Self> {
         let mut served = Self::default();
         let flags = [(Scale::X2, &args.model_2x), (Scale::X4, &args.model_4x)];
@@ -80,7 +81,7 @@ impl Served {
             let sealed = Sealed::new(&brought.bytes)?;
             let file_bytes = brought.bytes.len() as u64;
             drop(brought);
-            let report = verify(program, &sealed)
+            let report = verify(program, &sealed, threads)
                 .await
                 .with_context(|| path.display().to_string())?;
             check_scale(&path.display().to_string(), report.model.scale, scale)?;
@@ -124,11 +125,12 @@ fn check_licence(path: &Path, brought: &Brought, allowed: bool) -> anyhow::Resul
     }
 }
 
-/// Runs `upscale model verify` on the sealed bytes.
-async fn verify(program: &Path, sealed: &Sealed) -> anyhow::Result<Report> {
+/// Runs `upscale model verify` on the sealed bytes, with as many threads as an image will have.
+async fn verify(program: &Path, sealed: &Sealed, threads: usize) -> anyhow::Result<Report> {
     let mut command = Command::new(program);
     command
-        .args(["model", "verify", "--json"])
+        .args(["model", "verify", "--json", "--threads"])
+        .arg(threads.to_string())
         .arg(sealed.path())
         .stdin(Stdio::null());
     let output = timeout(VERIFY_TIMEOUT, command.kill_on_drop(true).output())
