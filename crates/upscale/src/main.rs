@@ -20,6 +20,7 @@ mod kernels;
 mod key;
 mod metrics;
 mod model;
+mod open_files;
 mod output;
 mod pipeline;
 mod running;

@@ -24,7 +24,7 @@ use crate::{
     data::Data,
     golden, kernels, metrics,
     model::Served,
-    output, telemetry,
+    open_files, output, telemetry,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
@@ -89,7 +89,7 @@ pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
 
 async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let counting = start_counting(role.process).await?;
+    let counting = start_counting(role.process)?;
     let mut models = Served::default();
     if let Some(work) = role.work {
         check_sandbox(work.require_sandbox).await?;
@@ -107,7 +107,7 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     }
     let state = match role.front {
         Some(args) => {
-            let front = Front::listen(args, &mut ready).await?;
+            let front = Front::listen(args, &mut ready)?;
             Some(front.start(args, role.process, &data, &mut parts, &stopped))
         }
         None => None,
@@ -148,11 +148,8 @@ struct Front {
 }
 
 impl Front {
-    async fn listen(args: &FrontArgs, ready: &mut Ready) -> anyhow::Result<Self> {
-        let (api, results) = (
-            listen(args.listen).await?,
-            listen(args.results_listen).await?,
-        );
+    fn listen(args: &FrontArgs, ready: &mut Ready) -> anyhow::Result<Self> {
+        let (api, results) = (listen(args.listen)?, listen(args.results_listen)?);
         let (api_url, results_url) = (url(&api)?, url(&results)?);
         (ready.api, ready.results) = (Some(api_url.clone()), Some(results_url.clone()));
         Ok(Self {
@@ -181,6 +178,7 @@ impl Front {
         );
         let limits = ServeLimits {
             drain_timeout: Duration::from_secs(process.drain),
+            connections_max: open_files::connections_max(),
             ..ServeLimits::default()
         };
         let router = api_router(state.clone());
@@ -192,13 +190,11 @@ impl Front {
 }
 
 /// Before anything else counts; none unless `/metrics` has an address.
-async fn start_counting(
-    args: &ProcessArgs,
-) -> anyhow::Result<Option<(TcpListener, PrometheusHandle)>> {
+fn start_counting(args: &ProcessArgs) -> anyhow::Result<Option<(TcpListener, PrometheusHandle)>> {
     let Some(address) = args.metrics_listen else {
         return Ok(None);
     };
-    let listener = listen(address).await?;
+    let listener = listen(address)?;
     let handle = metrics::start(kernels::from_environment()?)?;
     Ok(Some((listener, handle)))
 }
@@ -289,10 +285,8 @@ fn store_options(args: &ProcessArgs) -> StoreOptions {
     }
 }
 
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    upscale_api::listen(address).with_context(|| format!("cannot listen on {address}"))
 }
 
 async fn front(

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use tokio::sync::Semaphore;
 use upscale_store::{Results, Store};
 
 use crate::{health::Readiness, results::SigningKeys, throttle::Throttle};
@@ -13,6 +14,8 @@ pub struct ApiLimits {
     pub request_timeout: Duration,
     /// The create body has arrived after this long or the request ends with 400.
     pub body_timeout: Duration,
+    /// Requests answered at a time; beyond, 503.
+    pub answers_max: usize,
     /// Failing authentications a minute from one address before 429 takes the place of 401. A valid key is
     /// never refused for what others at its address do: many customers may share a proxy.
     pub failing_auth_per_minute: u32,
@@ -33,6 +36,7 @@ impl Default for ApiLimits {
         Self {
             request_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(5),
+            answers_max: 1_024,
             failing_auth_per_minute: FAILING_AUTH_PER_MINUTE,
             reads_per_second: READS_PER_SECOND,
             trusted_proxies: Vec::new(),
@@ -51,6 +55,7 @@ pub struct ApiState {
     pub(crate) signing_keys: Arc<SigningKeys>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) readiness: Arc<Readiness>,
+    pub(crate) places: Arc<Semaphore>,
 }
 
 impl ApiState {
@@ -70,6 +75,7 @@ impl ApiState {
             base_url: base_url.trim_end_matches('/').into(),
             result_url: result_url.trim_end_matches('/').into(),
             throttle: Arc::new(Throttle::new(&limits)),
+            places: Arc::new(Semaphore::new(limits.answers_max)),
             limits: Arc::new(limits),
             signing_keys: Arc::default(),
             readiness: Arc::default(),

@@ -25,4 +25,4 @@ mod trail;
 pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
-pub use serve::{ServeLimits, serve};
+pub use serve::{ServeLimits, listen, serve};

@@ -1,6 +1,6 @@
 //! Every route, one function a listener; every layer, one function.
 
-use std::{any::Any, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -9,6 +9,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use metrics::counter;
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
@@ -43,12 +45,15 @@ pub fn results_router(state: ApiState) -> Router {
 
 /// Outermost last: the trail sees every answer, those to panics, timeouts and unknown paths included.
 fn layered(routes: Router<ApiState>, state: ApiState) -> Router {
-    let timeout = state.limits.request_timeout;
+    let bounds = Bounds {
+        timeout: state.limits.request_timeout,
+        places: Arc::clone(&state.places),
+    };
     routes
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(internal_error))
-        .layer(middleware::from_fn_with_state(timeout, answer_in_time))
+        .layer(middleware::from_fn_with_state(bounds, answer_in_time))
         .layer(middleware::from_fn(trail::follow))
         .with_state(state)
 }
@@ -67,8 +72,24 @@ fn internal_error(_panic: Box<dyn Any + Send>) -> Response {
     ApiError::Internal { detail }.into_response()
 }
 
-async fn answer_in_time(State(timeout): State<Duration>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(timeout, next.run(request)).await {
+/// What one request may take, of time and of room.
+#[derive(Clone)]
+struct Bounds {
+    timeout: Duration,
+    places: Arc<Semaphore>,
+}
+
+async fn answer_in_time(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    // More connections may be open than requests answered at once: the rest would only wait for the store.
+    let Ok(_place) = bounds.places.try_acquire() else {
+        counter!("upscale_limits_hit_total", "limit" => "answers").increment(1);
+        let busy = ApiError::Unavailable {
+            retry_after_seconds: 1,
+            detail: "as many requests are being answered as may be".to_owned(),
+        };
+        return busy.into_response();
+    };
+    match tokio::time::timeout(bounds.timeout, next.run(request)).await {
         Ok(response) => response,
         Err(_) => ApiError::UpstreamTimeout.into_response(),
     }

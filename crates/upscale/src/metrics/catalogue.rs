@@ -118,6 +118,7 @@ pub(crate) const METRICS: &[Metric] = &[
             "daily_tasks",
             "capacity",
             "connections",
+            "answers",
         ],
     )]),
     gauge("upscale_connections", "Open connections of both listeners"),

@@ -247,3 +247,36 @@ async fn wait_until_counted(app: &App) {
         assert!(probes < 55, "the busy request is never counted");
     }
 }
+
+#[tokio::test]
+async fn more_requests_at_once_than_may_be_answered_are_503_and_to_be_retried() {
+    let api = ApiLimits {
+        answers_max: 1,
+        ..ApiLimits::default()
+    };
+    let settings = Settings {
+        api,
+        ..Settings::default()
+    };
+    with_app_set(settings, async |app: &App| {
+        // The body that does not come keeps the one place for five seconds.
+        let mut slow = TcpStream::connect(app.api).await.unwrap();
+        let head = format!(
+            "POST /api/v1/upscales HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 9\r\n\r\n",
+            app.key
+        );
+        slow.write_all(head.as_bytes()).await.unwrap();
+        let busy = loop {
+            let answer = app.request("GET", "/healthz").send().await;
+            if answer.status == 503 {
+                break answer;
+            }
+            assert_eq!(answer.status, 200);
+        };
+        busy.expect(503, "service_unavailable");
+        assert_eq!(busy.header("retry-after"), Some("1"));
+        drop(slow);
+        while app.request("GET", "/healthz").send().await.status != 200 {}
+    })
+    .await;
+}

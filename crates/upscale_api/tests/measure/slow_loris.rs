@@ -1,6 +1,8 @@
-//! Measures what slow connections cost honest clients: answer times of reads before and during an attack by
-//! 2,000 connections that send one byte of a head every half second and come back when they are closed.
-//! Loopback only; ends by itself after about half a minute.
+//! Measures what slow connections cost honest clients: answer times of reads during an attack by 2,000 connections
+//! that send one byte of a head every half second and come back when they are closed. The attackers share the machine
+//! with the service, so the baseline is the same attack on a decoy beside it, which takes connections, reads nothing and
+//! closes them after five seconds: what differs is what the attack costs the service, not what attackers cost the
+//! machine. Both turn by turn, four times each. Loopback only; ends by itself after about a minute.
 //!
 //! `cargo run --release -p upscale_api --example slow_loris`
 
@@ -18,17 +20,19 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     runtime::Builder,
     task::JoinHandle,
 };
-use upscale_api::{ApiLimits, ApiState, ServeLimits, api_router, serve};
+use upscale_api::{ApiLimits, ApiState, ServeLimits, api_router, listen, serve};
 use upscale_core::{Clock, Credits, Permission};
 use upscale_store::{Results, Store, StoreOptions};
 
 const ATTACKERS: usize = 2_000;
-const BASELINE: Duration = Duration::from_secs(5);
-const ATTACK: Duration = Duration::from_secs(20);
+const TURNS: usize = 4;
+const TURN: Duration = Duration::from_secs(6);
+/// The decoy is as patient as the service.
+const DECOY_PATIENCE: Duration = Duration::from_secs(5);
 /// Honest reads: one every 10 ms, each on a connection of its own.
 const READ_EVERY: Duration = Duration::from_millis(10);
 
@@ -45,24 +49,57 @@ fn main() -> Result<(), AnyError> {
     let (server, attackers, honest) = (threads(2)?, threads(1)?, threads(1)?);
     let directory = tempfile::TempDir::new()?;
     let (api, request) = server.block_on(start(directory.path()))?;
-    let before = honest.block_on(read_for(api, &request, BASELINE))?;
-    let attack = attackers.block_on(async { Attack::start(api) });
-    // The first wave meets an empty house; what is measured is the siege.
-    std::thread::sleep(Duration::from_secs(2));
-    let during = honest.block_on(read_for(api, &request, ATTACK))?;
-    let (held, opened) = attackers.block_on(attack.stop());
+    let decoy = server.block_on(start_decoy())?;
+    let alone = honest.block_on(read_for(api, &request, TURN))?;
+    let (mut beside, mut attacked) = (Reads::default(), Reads::default());
+    let (mut opened, mut longest) = (0, Duration::ZERO);
+    for _ in 0..TURNS {
+        for target in [decoy, api] {
+            let attack = attackers.block_on(async { Attack::start(target) });
+            // The first wave meets an empty house; what is measured is the siege.
+            std::thread::sleep(Duration::from_secs(2));
+            let reads = honest.block_on(read_for(api, &request, TURN))?;
+            let (held, connections) = attackers.block_on(attack.stop());
+            if target == api {
+                attacked.add(reads);
+                opened += connections;
+                longest = longest.max(held);
+            } else {
+                beside.add(reads);
+            }
+        }
+    }
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "           answered refused     p50 ms     p99 ms     max ms"
+        "                    answered refused     p50 ms     p99 ms     max ms"
     )?;
-    writeln!(out, "before     {before}\nattacked   {during}")?;
-    let held = held.as_secs_f64();
+    writeln!(out, "nobody attacks      {alone}")?;
+    writeln!(out, "a decoy is attacked {beside}")?;
+    writeln!(out, "we are attacked     {attacked}")?;
+    let (ours, theirs) = (attacked.millis(0.99), beside.millis(0.99));
+    writeln!(out, "p99 attacked / p99 beside: {:.2}", ours / theirs)?;
+    let held = longest.as_secs_f64();
     writeln!(
         out,
         "{ATTACKERS} slow clients opened {opened} connections; the longest was held {held:.1} s"
     )?;
     Ok(())
+}
+
+/// Takes every connection and closes it when its time is over.
+async fn start_decoy() -> Result<SocketAddr, AnyError> {
+    let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                tokio::time::sleep(DECOY_PATIENCE).await;
+                drop(stream);
+            });
+        }
+    });
+    Ok(address)
 }
 
 /// An API with one account and the bytes of an honest read: authentication and a look-up.
@@ -77,7 +114,7 @@ async fn start(directory: &std::path::Path) -> Result<(SocketAddr, Vec<u8>), Any
         .create_key(&account, Permission::All)
         .await?
         .ok_or("no account")?;
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let api = listener.local_addr()?;
     let limits = ApiLimits {
         reads_per_second: 1_000,
@@ -98,21 +135,32 @@ async fn start(directory: &std::path::Path) -> Result<(SocketAddr, Vec<u8>), Any
 }
 
 /// What became of the honest reads.
+#[derive(Default)]
 struct Reads {
     /// Sorted.
     times: Vec<Duration>,
     refused: usize,
 }
 
+impl Reads {
+    fn add(&mut self, more: Self) {
+        self.times.extend(more.times);
+        self.times.sort_unstable();
+        self.refused += more.refused;
+    }
+
+    /// The time below which this share of the answers came.
+    fn millis(&self, share: f64) -> f64 {
+        let last = self.times.len().saturating_sub(1);
+        let time = self.times.get((last as f64 * share) as usize);
+        time.map_or(f64::NAN, |time| time.as_secs_f64() * 1_000.0)
+    }
+}
+
 impl fmt::Display for Reads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.times.len().saturating_sub(1);
-        let millis = |share: f64| {
-            let time = self.times.get((last as f64 * share) as usize);
-            time.map_or(f64::NAN, |time| time.as_secs_f64() * 1_000.0)
-        };
         let (answered, refused) = (self.times.len(), self.refused);
-        let (p50, p99, max) = (millis(0.5), millis(0.99), millis(1.0));
+        let (p50, p99, max) = (self.millis(0.5), self.millis(0.99), self.millis(1.0));
         write!(
             f,
             "{answered:>8} {refused:>7} {p50:>10.2} {p99:>10.2} {max:>10.2}"
