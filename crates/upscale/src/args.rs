@@ -297,6 +297,9 @@ pub(crate) struct FileArgs {
     /// Largest input, in pixels, in place of the service's cap for this scale.
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) pixels_max: Option<u64>,
+    /// Say where the time went, and the largest memory.
+    #[arg(long)]
+    pub(crate) timings: bool,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ use upscale_image::ImageError;
 
 use crate::{
     args::FileArgs,
+    child::status_bytes,
     kernels,
     pipeline::{Order, PipelineError, Upscaled, pixels_max, upscale_image},
 };
@@ -42,6 +43,9 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
     let upscaled = upscale(&bytes, &order, args)?;
     write_whole(&args.output, &upscaled.png)?;
     report(&args.output, &upscaled, started.elapsed());
+    if args.timings {
+        report_timings(&upscaled, started.elapsed());
+    }
     Ok(())
 }
 
@@ -126,6 +130,24 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 fn make_readable(file: &fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+/// One line: each stage's time and its share, and what the process needed at most.
+fn report_timings(upscaled: &Upscaled, took: Duration) {
+    let spent = upscaled.spent;
+    let stages = [
+        ("decode", spent.decode),
+        ("network", spent.network),
+        ("check", spent.check),
+        ("encode", spent.encode),
+    ];
+    let shown = stages.map(|(name, time)| {
+        let share = 100.0 * time.as_secs_f64() / took.as_secs_f64();
+        format!("{name} {:.3} s ({share:.1} %)", time.as_secs_f64())
+    });
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let megabytes = status_bytes(&status, "VmHWM:").unwrap_or(0) / 1_000_000;
+    eprintln!("{}, {megabytes} MB at most", shown.join(", "));
 }
 
 fn report(path: &Path, upscaled: &Upscaled, took: Duration) {
