@@ -30,6 +30,7 @@ cargo machete crates
 
 step "PostgreSQL, which tests start themselves"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update && apt-get install -y postgresql; }
+ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update && apt-get install -y libfaketime; }
 # What finds no PostgreSQL from here on fails instead of saying what it left out.
 export CI=true
 

@@ -98,13 +98,14 @@ async fn a_check_tries_everything_and_leaves_nothing() {
     let steps = Results::bucket(&wrong).unwrap().check().await.unwrap();
     assert_eq!(steps.len(), 1, "it ends where nothing can be written");
     let problem = steps[0].problem.clone().unwrap();
-    assert!(problem.contains("s3:PutObject"), "{problem}");
+    assert!(problem.starts_with("the secret key is wrong"), "{problem}");
     assert!(!problem.contains("another"), "{problem}");
 
     wrong.variables = bucket.variables();
     wrong.variables[0].1 = "http://127.0.0.1:9".to_owned();
     let steps = Results::bucket(&wrong).unwrap().check().await.unwrap();
-    assert!(steps[0].problem.is_some(), "nobody listens there");
+    let problem = steps[0].problem.clone().unwrap();
+    assert!(problem.starts_with("nothing answers"), "{problem}");
 }
 
 #[tokio::test]

@@ -13,13 +13,17 @@ pub(crate) struct Deeds {
     pub(crate) rounds: u64,
     /// Deeds by name.
     pub(crate) done: BTreeMap<&'static str, u64>,
-    /// From a killed service's restart to its ready line: shown, never asserted.
-    pub(crate) slowest_restart: Duration,
+    /// Until a service that was killed, or that had no room, says it is ready: shown, never asserted.
+    pub(crate) slowest_recovery: Option<Duration>,
 }
 
 impl Deeds {
     pub(crate) fn did(&mut self, what: &'static str) {
         *self.done.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn recovered_after(&mut self, took: Duration) {
+        self.slowest_recovery = self.slowest_recovery.max(Some(took));
     }
 
     fn total(&self) -> u64 {
@@ -73,10 +77,11 @@ fn deed_lines(deeds: &Deeds) -> Vec<(&'static str, String)> {
     let mut lines = vec![("rounds", deeds.rounds.to_string())];
     let done = deeds.done.iter();
     lines.extend(done.map(|(what, times)| (*what, times.to_string())));
-    lines.push((
-        "slowest restart to ready",
-        format!("{:.2} s", deeds.slowest_restart.as_secs_f64()),
-    ));
+    let recovery = deeds.slowest_recovery.iter();
+    lines.extend(recovery.map(|took| {
+        let seconds = took.as_secs_f64();
+        ("slowest recovery", format!("{seconds:.2} s"))
+    }));
     lines
 }
 

@@ -168,7 +168,7 @@ impl Fleet {
                 self.apis.swap_remove(index).kill();
                 let begun = Instant::now();
                 self.start_api();
-                deeds.slowest_restart = deeds.slowest_restart.max(begun.elapsed());
+                deeds.recovered_after(begun.elapsed());
                 deeds.did("kill of an API process");
             }
             Deed::KillWorker => {

@@ -113,7 +113,7 @@ fn a_disk_that_fills_up_under_load_loses_nothing() {
             thread::sleep(Duration::from_millis(dice.between(100, 2_500)));
             disk.make_room();
             let took = wait_until_ready(&api);
-            deeds.slowest_restart = deeds.slowest_restart.max(took);
+            deeds.recovered_after(took);
             deeds.did("disk full for a while");
         }
         over.store(true, Ordering::Relaxed);

@@ -78,7 +78,7 @@ fn kill_in_rounds(
                 world.take_serve().kill();
                 let begun = Instant::now();
                 world.serve_again();
-                deeds.slowest_restart = deeds.slowest_restart.max(begun.elapsed());
+                deeds.recovered_after(begun.elapsed());
                 deeds.did("kill of the service");
             }
         }

@@ -1,5 +1,5 @@
-//! What a service must survive: processes killed and frozen at any moment, under load, on the same data. The judge of
-//! `history/` has the last word.
+//! What a service must survive: processes killed and frozen, disks full, clocks set, lines cut, storages that fail, at
+//! any moment, under load. The judge of `history/` has the last word.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,6 +24,7 @@ mod harness;
 #[path = "../history/mod.rs"]
 mod history;
 
+mod clock_steps;
 mod cutter;
 mod dice;
 mod figures;

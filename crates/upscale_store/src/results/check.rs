@@ -202,9 +202,28 @@ fn expect(holds: bool, otherwise: impl FnOnce() -> String) -> Tried {
     if holds { Ok(()) } else { Err(otherwise()) }
 }
 
-/// The storage's own words, and the permission that the step needs.
+/// What usually is behind the words of a storage.
+const CAUSES: [(&str, &str); 5] = [
+    ("NoSuchBucket", "there is no such bucket"),
+    ("SignatureDoesNotMatch", "the secret key is wrong"),
+    ("InvalidAccessKeyId", "the access key is wrong"),
+    (
+        "RequestTimeTooSkewed",
+        "this machine's clock differs from the storage's",
+    ),
+    ("error sending request", "nothing answers at the endpoint"),
+];
+
+/// The cause where it is a known one, or the permission that the step needs; then the storage's own words.
 fn allowed<T>(tried: Result<T, StoreError>, permission: &str) -> Result<T, String> {
-    tried.map_err(|error| format!("{error} (this needs {permission})"))
+    tried.map_err(|error| {
+        let words = error.to_string();
+        let known = CAUSES.iter().find(|(code, _)| words.contains(code));
+        match known {
+            Some((_, cause)) => format!("{cause} ({words})"),
+            None => format!("this needs the permission {permission} ({words})"),
+        }
+    })
 }
 
 /// As a customer would: no credentials, no redirects.
