@@ -360,7 +360,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchEngineArgs {
-    /// `compact`, `f`, `s`, `x` (random weights) or a weight file.
+    /// `compact`, `f`, `s`, `x`, `rrdb` (random weights) or a model file of anybody's.
     #[arg(long, value_name = "NAME|FILE", default_value = "f")]
     pub(crate) network: String,
     /// Size of the source in pixels.

@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 
 use anyhow::Context;
 use upscale_engine::{
-    EngineOptions, Network, Precision, Shape,
+    EngineOptions, Model, Network, Precision, Shape,
     bench::{Bench, Measured},
 };
 
@@ -56,9 +56,9 @@ fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
 }
 
 fn read_network(path: &str) -> anyhow::Result<Network> {
-    let not_known = || format!("{path}: neither compact, f, s, x nor a weight file");
+    let not_known = || format!("{path}: neither compact, f, s, x, rrdb nor a model file");
     let bytes = fs::read(Path::new(path)).with_context(not_known)?;
-    Network::read(&bytes).with_context(not_known)
+    Ok(Model::read(&bytes).with_context(not_known)?.network)
 }
 
 fn print(

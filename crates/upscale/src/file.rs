@@ -61,6 +61,15 @@ fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> 
     let bytes_max = pixels_max.map_or(SOURCE_BYTES_MAX, |pixels| {
         SOURCE_BYTES_MAX.max(pixels * BYTES_PER_PIXEL_MAX)
     });
+    read_bounded(
+        path,
+        bytes_max,
+        ", the service's limit; --pixels-max raises it",
+    )
+}
+
+/// A whole file of at most `bytes_max` bytes; `hint` says after the number what can be done about it.
+pub(crate) fn read_bounded(path: &Path, bytes_max: u64, hint: &str) -> anyhow::Result<Vec<u8>> {
     let shown = || path.display().to_string();
     let mut bytes = Vec::new();
     let file = fs::File::open(path).with_context(shown)?;
@@ -69,10 +78,7 @@ fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> 
         .read_to_end(&mut bytes)
         .with_context(shown)?;
     if bytes.len() as u64 > bytes_max {
-        bail!(
-            "{} has more than {bytes_max} bytes, the service's limit; --pixels-max raises it",
-            path.display()
-        );
+        bail!("{} has more than {bytes_max} bytes{hint}", path.display());
     }
     Ok(bytes)
 }

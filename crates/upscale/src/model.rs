@@ -19,14 +19,10 @@ use upscale_core::Scale;
 use upscale_engine::{Engine, EngineOptions, Network};
 
 pub(crate) use self::served::{Handed, Served};
-use self::{
-    brought::{Brought, read_bounded},
-    card::Card,
-    verify::verify,
-};
+use self::{brought::Brought, card::Card, verify::verify};
 use crate::{
     args::{Commercial, ModelCommand},
-    file::{threads, write_whole},
+    file::{read_bounded, threads, write_whole},
     kernels, output, sandbox,
 };
 
@@ -231,7 +227,7 @@ fn verify_file(
     let kernels = kernels::from_environment()?;
     let brought = Brought::open(file)?;
     let golden = golden
-        .map(|path| read_bounded(path, verify::GOLDEN_BYTES_MAX))
+        .map(|path| read_bounded(path, verify::GOLDEN_BYTES_MAX, ""))
         .transpose()?;
     // What the kernel lacks of the cage is `serve`'s to tell.
     let _missing = sandbox::enter();

@@ -1,7 +1,7 @@
 //! Weight files as other programs write them: `.pth` in PyTorch's three containers, and `.safetensors`. What comes
 //! out are named tensors; which network they are is `architecture.rs`'s question.
 //!
-//! Every such file is hostile. Nothing in it is ever called: a pickle is read by a machine that knows some forty
+//! Every such file is hostile. Nothing in it is ever called: a pickle is read by a machine that knows 37
 //! opcodes and a short list of names (`pickle.rs`). Tensors stay where they are in the file until an architecture
 //! asks for one of exactly the shape it needs, so memory is the file's, one bounded pickle's and the network's.
 

@@ -1,8 +1,6 @@
 //! A model file that somebody brings: read whole within a limit, summed, held against its card.
 
 use std::{
-    fs,
-    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,7 +11,10 @@ use upscale_core::{Scale, hex};
 use upscale_engine::{Model, Network};
 
 use super::card::Card;
-use crate::args::{Commercial, FileModel};
+use crate::{
+    args::{Commercial, FileModel},
+    file::read_bounded,
+};
 
 /// The engine refuses more; this is one step earlier, before the bytes are in memory.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -39,7 +40,7 @@ impl Brought {
 
     /// As [`Brought::open`], for whoever writes the card.
     pub(crate) fn without_card(path: &Path) -> anyhow::Result<Self> {
-        let bytes = read_bounded(path, FILE_BYTES_MAX)?;
+        let bytes = read_bounded(path, FILE_BYTES_MAX, ", more than any model that runs here")?;
         Ok(Self {
             path: path.to_owned(),
             sha256: hex(&Sha256::digest(&bytes)),
@@ -68,21 +69,6 @@ impl Brought {
     pub(crate) fn model(&self) -> anyhow::Result<Model> {
         Model::read(&self.bytes).with_context(|| self.path.display().to_string())
     }
-}
-
-/// A whole file of at most `bytes_max` bytes.
-pub(crate) fn read_bounded(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
-    let shown = || path.display().to_string();
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).with_context(shown)?;
-    // One byte more than allowed tells a longer file from one of exactly that size.
-    file.take(bytes_max + 1)
-        .read_to_end(&mut bytes)
-        .with_context(shown)?;
-    if bytes.len() as u64 > bytes_max {
-        bail!("{} has more than {bytes_max} bytes", path.display());
-    }
-    Ok(bytes)
 }
 
 /// Whether a network enlarges as often as was asked for: another scale is never made out of its result.
