@@ -327,6 +327,31 @@ mod tests {
         assert!(furthest <= Some(1), "{furthest:?} levels apart");
     }
 
+    /// A coarse JPEG, and a PNG of the same pixels that nobody can know to have been one: too small to be doubted.
+    #[test]
+    fn the_networks_hear_what_the_file_says() {
+        let noisy = Rgb8::paint(24, 18, |x, y| {
+            [0, 1, 2].map(|c| (x * 37 + y * y * 71 + c * 50) as u8)
+        });
+        let mut jpeg = Vec::new();
+        let encoder = jpeg_encoder::Encoder::new(&mut jpeg, 30);
+        encoder
+            .encode(noisy.samples(), 24, 18, jpeg_encoder::ColorType::Rgb)
+            .unwrap();
+        let png = Rgb8::of_source(&decode(&jpeg, 1_000).unwrap())
+            .to_png()
+            .unwrap();
+        let [told, untold] = [jpeg, png].map(|file| {
+            let upscaled = upscale_image(&file, &order(Scale::X2), &mut |_| ()).unwrap();
+            Rgb8::of_source(&decode(&upscaled.png, 10_000).unwrap())
+        });
+        let pairs = told.samples().iter().zip(untold.samples());
+        let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
+        let engine = Engine::shipped(EngineOptions::default()).unwrap();
+        let listens = engine.network(Scale::X2).is_conditioned();
+        assert_eq!(furthest > 3, listens, "{furthest} levels apart");
+    }
+
     #[test]
     fn what_cannot_be_done_is_refused_in_the_customers_words() {
         let large = Rgb8::paint(25, 18, |_, _| [0; 3]).to_png().unwrap();

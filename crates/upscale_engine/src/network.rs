@@ -187,6 +187,12 @@ impl Network {
         self.scale
     }
 
+    /// Whether it makes something else of a picture when told something else of its compression.
+    #[must_use]
+    pub fn is_conditioned(&self) -> bool {
+        self.conditioning.is_some()
+    }
+
     /// Multiply-accumulates of all convolutions per source pixel, computed directly.
     #[must_use]
     pub fn macs_per_pixel(&self) -> usize {

@@ -11,7 +11,7 @@ mod files;
 
 use files::jpegs::Jpeg;
 use files::pngs;
-use jpeg_encoder::SamplingFactor;
+use jpeg_encoder::{ColorType, SamplingFactor};
 use upscale_core::{Condition, Subsampling};
 use upscale_image::{decode, quality::Rgb8};
 
@@ -236,4 +236,20 @@ fn a_coarse_jpeg_is_taken_at_its_word() {
     // The tables of T.81, annex K, whose means are 57.6 and 86.0.
     assert!((luma_mean - 57.625).abs() < 0.01 && (chroma_mean - 86.016).abs() < 0.01);
     assert_eq!(subsampling, Subsampling::Half);
+}
+
+/// There is no chroma in a gray file; the networks hear luma's table twice.
+#[test]
+fn a_gray_jpeg_has_one_table_for_both() {
+    let picture = paint(landscape, 1, false);
+    let gray: Vec<u8> = picture.chunks_exact(3).map(|rgb| rgb[1]).collect();
+    let kind = Jpeg {
+        quality: 30,
+        color: ColorType::Luma,
+        ..Jpeg::default()
+    };
+    let source = decode(&kind.encode(WIDTH, HEIGHT, &gray), 1_000_000).expect("decodes");
+    let [known, luma, chroma, subsampled] = source.condition.vector();
+    assert!(known > 0.0 && luma > 0.8, "{:?}", source.condition);
+    assert_eq!((luma, subsampled), (chroma, 0.0));
 }
