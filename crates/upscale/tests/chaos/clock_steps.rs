@@ -1,21 +1,14 @@
 //! A clock that is set while the service runs, forwards and back by up to a day, under load: nothing waits for a moment
 //! that has moved away, and nothing is counted twice. The clock is libfaketime's; the service cannot tell.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
-    time::Duration,
-};
+use std::{env, fs, path::PathBuf, thread, time::Duration};
 
 use tempfile::TempDir;
-use upscale_core::{Clock, random_bytes};
+use upscale_core::Clock;
 
 use super::{
-    dice::Dice,
     figures::{Deeds, print_figures},
-    load::{SOURCES, buyers, number_from},
+    load::{buyers, rounds_and_dice, under_load},
 };
 use crate::harness::{World, client::order};
 
@@ -41,11 +34,7 @@ fn a_clock_that_is_set_forwards_and_back_loses_nothing() {
     let Some(library) = find_library() else {
         return;
     };
-    let rounds = number_from("UPSCALE_CLOCK_ROUNDS").unwrap_or(ROUNDS);
-    let seed = number_from("UPSCALE_CHAOS_SEED")
-        .unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
-    println!("UPSCALE_CHAOS_SEED={seed} UPSCALE_CLOCK_ROUNDS={rounds}");
-    let mut dice = Dice::new(seed);
+    let (rounds, mut dice) = rounds_and_dice("UPSCALE_CLOCK_ROUNDS", ROUNDS);
     let folder = TempDir::new().unwrap();
     let clock = folder.path().join("clock");
     let set_clock = |ahead: i64| {
@@ -70,26 +59,17 @@ fn a_clock_that_is_set_forwards_and_back_loses_nothing() {
     assert!(is_tomorrow(&world), "the service does not see the clock");
     set_clock(0);
     let buyers = buyers(&world, &mut dice);
-    let over = AtomicBool::new(false);
-    let deeds = thread::scope(|scope| {
-        for buyer in buyers {
-            scope.spawn(|| buyer.buy(&over));
-        }
-        let mut deeds = Deeds {
-            rounds,
-            ..Deeds::default()
-        };
+    let deeds = under_load(buyers, || {
+        let mut deeds = Deeds::of(rounds);
         for _ in 0..rounds {
             thread::sleep(Duration::from_millis(dice.between(500, 2_500)));
             set_clock(*dice.choose(&AHEAD));
             deeds.did("clock set");
         }
-        over.store(true, Ordering::Relaxed);
         deeds
     });
     world.finish();
-    let downloads = SOURCES.iter().map(|path| world.host.hits(path)).sum();
-    print_figures(&world.recorder.history(), &deeds, downloads);
+    print_figures(&world, &deeds);
 }
 
 /// Whether the service believes in a day later, by when it says that its window ends.

@@ -5,19 +5,30 @@ use std::{
     time::Duration,
 };
 
-use crate::history::{History, Outcome, State};
+use super::load::SOURCES;
+use crate::{
+    harness::World,
+    history::{History, Outcome, State},
+};
 
 /// What was done to the service, how often.
 #[derive(Default)]
 pub(crate) struct Deeds {
-    pub(crate) rounds: u64,
+    rounds: u64,
     /// Deeds by name.
-    pub(crate) done: BTreeMap<&'static str, u64>,
+    done: BTreeMap<&'static str, u64>,
     /// Until a service that was killed, or that had no room, says it is ready: shown, never asserted.
-    pub(crate) slowest_recovery: Option<Duration>,
+    slowest_recovery: Option<Duration>,
 }
 
 impl Deeds {
+    pub(crate) fn of(rounds: u64) -> Self {
+        Self {
+            rounds,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn did(&mut self, what: &'static str) {
         *self.done.entry(what).or_default() += 1;
     }
@@ -31,8 +42,10 @@ impl Deeds {
     }
 }
 
-/// Prints the table of a history that the judge has passed.
-pub(crate) fn print_figures(history: &History, deeds: &Deeds, downloads: usize) {
+/// Prints the table of a world that the judge has passed.
+pub(crate) fn print_figures(world: &World, deeds: &Deeds) {
+    let history = &*world.recorder.history();
+    let downloads: usize = SOURCES.iter().map(|path| world.host.hits(path)).sum();
     let accepted = history.accepted().len();
     let succeeded = history.downloads.len();
     let refunded = refunded(history);

@@ -2,20 +2,18 @@
 //! them, under load, judged as a whole.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 use tempfile::TempDir;
-use upscale_core::random_bytes;
 
 use super::{
     cutter::Cutter,
     dice::Dice,
     figures::{Deeds, print_figures},
-    load::{SOURCES, buyers, number_from},
+    load::{buyers, rounds_and_dice, under_load},
     processes::Worker,
 };
 use crate::harness::{
@@ -71,26 +69,13 @@ fn whatever_happens_to_a_fleet_no_task_is_lost_and_none_is_charged_twice() {
     let Some(postgres) = start_or_say() else {
         return;
     };
-    let rounds = number_from("UPSCALE_FLEET_ROUNDS").unwrap_or(DEEDS.len() as u64);
-    let seed = number_from("UPSCALE_CHAOS_SEED")
-        .unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
-    println!("UPSCALE_CHAOS_SEED={seed} UPSCALE_FLEET_ROUNDS={rounds}");
-    let mut dice = Dice::new(seed);
+    let (rounds, mut dice) = rounds_and_dice("UPSCALE_FLEET_ROUNDS", DEEDS.len() as u64);
     let mut fleet = Fleet::start(postgres);
     let buyers = buyers(&fleet.world, &mut dice);
-    let over = AtomicBool::new(false);
-    let deeds = thread::scope(|scope| {
-        for buyer in buyers {
-            scope.spawn(|| buyer.buy(&over));
-        }
-        let deeds = fleet.suffer(rounds, &mut dice);
-        over.store(true, Ordering::Relaxed);
-        deeds
-    });
+    let deeds = under_load(buyers, || fleet.suffer(rounds, &mut dice));
     fleet.stop();
     fleet.world.finish();
-    let downloads = SOURCES.iter().map(|path| fleet.world.host.hits(path)).sum();
-    print_figures(&fleet.world.recorder.history(), &deeds, downloads);
+    print_figures(&fleet.world, &deeds);
     let (requests, faulty) = fleet.bucket.requests();
     println!("requests to the storage {requests}, of which {faulty} failed on demand");
 }
@@ -142,10 +127,7 @@ impl Fleet {
 
     /// Every deed once before any comes again.
     fn suffer(&mut self, rounds: u64, dice: &mut Dice) -> Deeds {
-        let mut deeds = Deeds {
-            rounds,
-            ..Deeds::default()
-        };
+        let mut deeds = Deeds::of(rounds);
         let mut left = Vec::new();
         for _ in 0..rounds {
             if left.is_empty() {

@@ -6,17 +6,13 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use upscale_core::random_bytes;
-
 use super::{
-    dice::Dice,
     figures::{Deeds, print_figures},
-    load::{SOURCES, buyers, number_from},
+    load::{buyers, rounds_and_dice, under_load},
 };
 use crate::harness::{
     World,
@@ -87,26 +83,15 @@ fn world_on(flags: &[&str]) -> Option<(SmallDisk, World)> {
 
 #[test]
 fn a_disk_that_fills_up_under_load_loses_nothing() {
-    let rounds = number_from("UPSCALE_DISK_ROUNDS").unwrap_or(ROUNDS);
-    let seed = number_from("UPSCALE_CHAOS_SEED")
-        .unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
-    println!("UPSCALE_CHAOS_SEED={seed} UPSCALE_DISK_ROUNDS={rounds}");
-    let mut dice = Dice::new(seed);
+    let (rounds, mut dice) = rounds_and_dice("UPSCALE_DISK_ROUNDS", ROUNDS);
     let Some((disk, mut world)) = world_on(&["--workers", "1", "--lease", "5"]) else {
         return;
     };
     world.serve_again();
     let buyers = buyers(&world, &mut dice);
     let api = world.serve().api.clone();
-    let over = AtomicBool::new(false);
-    let deeds = thread::scope(|scope| {
-        for buyer in buyers {
-            scope.spawn(|| buyer.buy(&over));
-        }
-        let mut deeds = Deeds {
-            rounds,
-            ..Deeds::default()
-        };
+    let deeds = under_load(buyers, || {
+        let mut deeds = Deeds::of(rounds);
         for _ in 0..rounds {
             thread::sleep(Duration::from_millis(dice.between(200, 1_500)));
             disk.fill();
@@ -116,12 +101,10 @@ fn a_disk_that_fills_up_under_load_loses_nothing() {
             deeds.recovered_after(took);
             deeds.did("disk full for a while");
         }
-        over.store(true, Ordering::Relaxed);
         deeds
     });
     world.finish();
-    let downloads = SOURCES.iter().map(|path| world.host.hits(path)).sum();
-    print_figures(&world.recorder.history(), &deeds, downloads);
+    print_figures(&world, &deeds);
     drop(disk);
 }
 

@@ -2,18 +2,16 @@
 //! services that share it, and the children that do their images.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
-use upscale_core::random_bytes;
 
 use super::{
     dice::Dice,
     figures::{Deeds, print_figures},
-    load::{SOURCES, buyers, number_from},
+    load::{buyers, rounds_and_dice, under_load},
 };
 use crate::harness::{
     World,
@@ -24,27 +22,16 @@ use crate::harness::{
 const ROUNDS: u64 = 20;
 #[test]
 fn whatever_is_killed_whenever_no_task_is_lost_and_none_is_charged_twice() {
-    let rounds = number_from("UPSCALE_CHAOS_ROUNDS").unwrap_or(ROUNDS);
-    let seed = number_from("UPSCALE_CHAOS_SEED")
-        .unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
-    println!("UPSCALE_CHAOS_SEED={seed} UPSCALE_CHAOS_ROUNDS={rounds}");
-    let mut dice = Dice::new(seed);
+    let (rounds, mut dice) = rounds_and_dice("UPSCALE_CHAOS_ROUNDS", ROUNDS);
     let mut world = World::start_with(&["--workers", "1", "--lease", "5"]);
     let second = world.serve_beside(upscale(), &[]);
     let buyers = buyers(&world, &mut dice);
-    let over = AtomicBool::new(false);
-    let (deeds, second) = thread::scope(|scope| {
-        for buyer in buyers {
-            scope.spawn(|| buyer.buy(&over));
-        }
-        let ended = kill_in_rounds(&mut world, second, rounds, &mut dice);
-        over.store(true, Ordering::Relaxed);
-        ended
+    let (deeds, second) = under_load(buyers, || {
+        kill_in_rounds(&mut world, second, rounds, &mut dice)
     });
     assert_eq!(second.stop().code(), Some(0));
     world.finish();
-    let downloads = SOURCES.iter().map(|path| world.host.hits(path)).sum();
-    print_figures(&world.recorder.history(), &deeds, downloads);
+    print_figures(&world, &deeds);
 }
 
 fn kill_in_rounds(
@@ -53,10 +40,7 @@ fn kill_in_rounds(
     rounds: u64,
     dice: &mut Dice,
 ) -> (Deeds, Serve) {
-    let mut deeds = Deeds {
-        rounds,
-        ..Deeds::default()
-    };
+    let mut deeds = Deeds::of(rounds);
     for _ in 0..rounds {
         thread::sleep(Duration::from_millis(dice.between(200, 2_500)));
         match dice.below(4) {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
+use upscale_core::random_bytes;
 
 use super::dice::Dice;
 use crate::harness::{
@@ -31,8 +32,38 @@ pub(crate) const SOURCES: [&str; 5] = [
     "/gone.png",
 ];
 
-/// A number that the environment may give.
-pub(crate) fn number_from(variable: &str) -> Option<u64> {
+/// How often, unless the variable asks for another number, and chance from a seed that is printed, so that a run can be
+/// had again.
+pub(crate) fn rounds_and_dice(variable: &str, rounds: u64) -> (u64, Dice) {
+    let rounds = number_from(variable).unwrap_or(rounds);
+    let seed = number_from("UPSCALE_CHAOS_SEED");
+    let seed = seed.unwrap_or_else(|| u64::from_le_bytes(random_bytes().unwrap()));
+    println!("UPSCALE_CHAOS_SEED={seed} {variable}={rounds}");
+    (rounds, Dice::new(seed))
+}
+
+/// The customers go on for as long as the deeds take.
+pub(crate) fn under_load<T>(buyers: Vec<Buyer>, deeds: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for buyer in buyers {
+            scope.spawn(|| buyer.buy(&over));
+        }
+        let _over = Over(&over);
+        deeds()
+    })
+}
+
+/// Sends the customers home, also when a deed fails: a test that waits for them would never end.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn number_from(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
     Some(
         text.parse()
@@ -95,7 +126,7 @@ impl Buyer {
     }
 
     /// Goes on until told to stop.
-    pub(crate) fn buy(mut self, over: &AtomicBool) {
+    fn buy(mut self, over: &AtomicBool) {
         while !over.load(Ordering::Relaxed) {
             self.act();
             thread::sleep(Duration::from_millis(self.dice.between(20, 400)));
