@@ -79,13 +79,17 @@ impl World {
         let host = ImageHost::start(folder.path());
         let mut all = host.flags();
         all.extend(flags.iter().map(|&flag| flag.to_owned()));
+        let recorder = Arc::new(Recorder::default());
+        for (_, value) in variables.iter().filter(|(name, _)| name.contains("SECRET")) {
+            recorder.keep_secret("secret of the storage", value);
+        }
         Self {
             operator: Operator::new(folder.path().join("data"), variables.clone()),
             variables,
             folder,
             flags: all,
             host,
-            recorder: Arc::default(),
+            recorder,
             serve: None,
             starts: 0,
             base: Arc::default(),
