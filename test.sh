@@ -54,6 +54,9 @@ checks/schemathesis.sh
 step "The Python and TypeScript clients against the live service"
 checks/clients.sh
 
+step "Packages: image, chart, units, alerts, Debian package"
+checks/packages.sh
+
 step "Secrets in the logs of all of the above"
 checks/leaks.sh "$UPSCALE_TEST_LOGS"
 

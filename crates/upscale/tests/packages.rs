@@ -1,0 +1,124 @@
+//! What the packages name must exist: metrics in the catalogue, `UPSCALE_` variables among the flags, commands.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Every word of these characters that begins so.
+fn words(text: &str, prefix: &str) -> BTreeSet<String> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with(prefix) && word.len() > prefix.len())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The metric behind a series' name: a histogram has three.
+fn metric(series: &str) -> &str {
+    ["_bucket", "_sum", "_count"]
+        .iter()
+        .find_map(|suffix| series.strip_suffix(suffix))
+        .unwrap_or(series)
+}
+
+#[test]
+fn every_metric_that_dashboard_and_alerts_name_exists() {
+    let known: BTreeSet<String> = read("docs/metrics.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `upscale_")?.split('`').next())
+        .map(|name| format!("upscale_{name}"))
+        .collect();
+    assert!(known.len() > 20, "{known:?}");
+    let dashboard: Value = serde_json::from_str(&read("packages/grafana/upscale.json")).unwrap();
+    let mut shown = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let queries = panel["targets"].as_array().into_iter().flatten();
+        for query in queries.map(|query| query["expr"].as_str().unwrap()) {
+            shown.extend(words(query, "upscale_"));
+        }
+    }
+    let rules = read("packages/prometheus/alerts.yaml");
+    let expressions: String = rules
+        .lines()
+        .filter(|line| line.contains("expr:"))
+        .collect();
+    let watched = words(&expressions, "upscale_");
+    assert!(
+        shown.len() > 20 && watched.len() > 8,
+        "{shown:?} {watched:?}"
+    );
+    let unknown: Vec<_> = shown
+        .union(&watched)
+        .filter(|name| !known.contains(metric(name)))
+        .collect();
+    assert!(unknown.is_empty(), "no such metrics: {unknown:?}");
+    let unseen: Vec<_> = known
+        .iter()
+        .filter(|name| !shown.iter().any(|series| metric(series) == name.as_str()))
+        .collect();
+    assert!(unseen.is_empty(), "the dashboard leaves out {unseen:?}");
+}
+
+#[test]
+fn every_variable_that_the_packages_set_is_a_flag() {
+    let mut flags = BTreeSet::new();
+    for role in ["serve", "api", "worker"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_upscale"))
+            .args([role, "--help"])
+            .output();
+        flags.extend(words(
+            &String::from_utf8(output.unwrap().stdout).unwrap(),
+            "UPSCALE_",
+        ));
+    }
+    assert!(flags.contains("UPSCALE_LISTEN"), "{flags:?}");
+    // Not flags: what compose asks its own operator for.
+    let own = "UPSCALE_DATABASE_PASSWORD";
+    for path in [
+        "packages/docker/Dockerfile",
+        "packages/docker/compose.yaml",
+        "packages/systemd/upscale.env",
+        "packages/helm/upscale/templates/_names.tpl",
+        "packages/helm/upscale/templates/api.yaml",
+        "packages/helm/upscale/templates/worker.yaml",
+    ] {
+        let unknown: Vec<_> = words(&read(path), "UPSCALE_")
+            .into_iter()
+            .filter(|name| name != own && !flags.contains(name))
+            .collect();
+        assert!(unknown.is_empty(), "{path}: no such flags: {unknown:?}");
+    }
+}
+
+#[test]
+fn the_image_runs_one_binary_as_nobody() {
+    let file = read("packages/docker/Dockerfile");
+    let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
+    let last_stage = lines
+        .iter()
+        .rposition(|line| line.starts_with("FROM "))
+        .unwrap();
+    assert_eq!(lines[last_stage], "FROM scratch");
+    assert!(
+        lines[last_stage..]
+            .iter()
+            .all(|line| !line.starts_with("RUN"))
+    );
+    assert!(lines.contains(&"USER 65532:65532"));
+    assert!(lines.contains(&r#"ENTRYPOINT ["/upscale"]"#));
+    assert!(file.contains("cargo build --release --locked"));
+}
