@@ -17,8 +17,8 @@ pub(crate) use self::{
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     parse::PictureSize,
     roles::{
-        ApiArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs, WorkArgs,
-        WorkerArgs,
+        ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs,
+        WorkArgs, WorkerArgs,
     },
 };
 
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     /// Make, rotate and revoke API keys, while `serve` runs or not.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Look at this machine: CPU, sandbox, store, disk, names, outside; exit status 1 when one cannot serve.
+    Doctor(Box<DoctorArgs>),
     /// Check every invariant of money, tasks and files; exit status 1 when one is broken.
     Audit(DataArgs),
     /// Copy the data directory's database while the service runs, and audit the copy.
@@ -86,6 +88,7 @@ impl Command {
             Self::Audit(args) => args.json,
             Self::Backup(args) => args.json,
             Self::Storage(StorageCommand::Check(args)) => args.json,
+            Self::Doctor(args) => args.json,
             Self::Submit(args) => args.call.json,
             Self::Status(args) => args.call.json,
             Self::Wait(args) => args.call.json,

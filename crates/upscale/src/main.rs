@@ -10,6 +10,7 @@ mod child;
 mod config;
 mod data;
 mod demo;
+mod doctor;
 mod drawn;
 mod eval;
 #[cfg(debug_assertions)]
@@ -53,6 +54,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Worker(args) => serve::run(&Role::of_worker(args))?,
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
+        Command::Doctor(args) => return doctor::doctor(args),
         Command::Audit(args) => return audit::audit(args),
         Command::Backup(args) => return backup::backup(args),
         Command::Storage(command) => return storage::storage(command),

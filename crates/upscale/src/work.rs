@@ -86,19 +86,7 @@ pub(crate) async fn load_models(args: &WorkArgs) -> anyhow::Result<Served> {
 
 /// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.
 pub(crate) async fn check_sandbox(required: bool) -> anyhow::Result<()> {
-    let mut probe = Command::new(PROGRAM);
-    probe.args(["child", "--probe"]).stdin(Stdio::null());
-    let output = timeout(PROBE_TIMEOUT, probe.kill_on_drop(true).output())
-        .await
-        .context("the sandbox's probe hangs")?
-        .context("the sandbox's probe did not start")?;
-    let missing: Vec<String> = serde_json::from_slice(&output.stdout).with_context(|| {
-        let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        format!(
-            "the sandbox's probe said nothing ({}): {words}",
-            output.status
-        )
-    })?;
+    let missing = missing_sandbox_parts().await?;
     for part in &missing {
         let name = part.split(':').next().unwrap_or_default().to_owned();
         gauge!("upscale_sandbox_missing", "part" => name).set(1.0);
@@ -114,6 +102,23 @@ pub(crate) async fn check_sandbox(required: bool) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// What the cage of a child lacks on this kernel, in words.
+pub(crate) async fn missing_sandbox_parts() -> anyhow::Result<Vec<String>> {
+    let mut probe = Command::new(PROGRAM);
+    probe.args(["child", "--probe"]).stdin(Stdio::null());
+    let output = timeout(PROBE_TIMEOUT, probe.kill_on_drop(true).output())
+        .await
+        .context("the sandbox's probe hangs")?
+        .context("the sandbox's probe did not start")?;
+    serde_json::from_slice(&output.stdout).with_context(|| {
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        format!(
+            "the sandbox's probe said nothing ({}): {words}",
+            output.status
+        )
+    })
 }
 
 /// What children see of our environment: the choice of kernels, and nothing else.

@@ -39,6 +39,22 @@ pub(crate) struct ApiArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+    /// Host that is looked up and asked for its time, to see whether the internet can be reached.
+    #[arg(long, value_name = "HOST", default_value = "example.com")]
+    pub(crate) outside: String,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,

@@ -25,6 +25,7 @@ mod history;
 mod audit;
 mod backup;
 mod creating;
+mod doctor;
 mod idempotency;
 mod keys;
 mod limits;

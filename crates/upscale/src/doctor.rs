@@ -1,0 +1,367 @@
+//! `upscale doctor`: whether this machine can run the service, part by part, in plain words. Takes the flags of `serve`,
+//! so that it looks at what `serve` would use.
+
+use std::{
+    io::Write, net::ToSocketAddrs, path::Path, process::ExitCode, time::Duration, time::Instant,
+};
+
+use anyhow::Context;
+use rustix::{fs::statvfs, system::uname};
+use serde::Serialize;
+use upscale_core::Clock;
+use upscale_engine::KernelSet;
+
+use crate::{
+    args::DoctorArgs,
+    data::{block_on, open_existing_store},
+    file::threads,
+    golden, kernels, output,
+    work::{load_models, missing_sandbox_parts, worker_options},
+};
+
+/// Results of one busy hour at 4x are some tens of gigabytes; below this a machine is about to be full.
+const FREE_BYTES_MIN: u64 = 2 << 30;
+/// Syncs to take the median of.
+const SYNCS: usize = 15;
+/// A sync that takes longer makes every create slow: 20 at once share one.
+const SYNC_SLOW: Duration = Duration::from_millis(50);
+/// Signed links and leases live for a minute and more; a clock that is further off is wrong.
+const CLOCK_SECONDS_MAX: i64 = 5;
+/// For a name, and for an answer from outside.
+const OUTSIDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How one part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Good,
+    /// It works, but look at it.
+    Fair,
+    /// `serve` will not start, or not do its work.
+    Bad,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    part: &'static str,
+    health: Health,
+    words: String,
+}
+
+/// Looks at every part. Exit status 1 when one is bad.
+pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let mut findings = vec![version(), processor()];
+    block_on(async {
+        findings.push(engine(args).await);
+        findings.push(sandbox(args).await);
+        findings.push(store(args).await);
+        Ok(())
+    })?;
+    findings.push(disk(args));
+    findings.push(names(&args.outside));
+    findings.push(outside(&args.outside));
+    let is_well = findings.iter().all(|found| found.health != Health::Bad);
+    if args.json {
+        output::json(&serde_json::json!({ "ok": is_well, "parts": findings }))?;
+    } else {
+        show(&findings)?;
+    }
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn show(findings: &[Finding]) -> anyhow::Result<()> {
+    let rows: Vec<Vec<String>> = findings
+        .iter()
+        .map(|found| {
+            let health = match found.health {
+                Health::Good => "good",
+                Health::Fair => "FAIR",
+                Health::Bad => "BAD",
+            };
+            vec![
+                health.to_owned(),
+                found.part.to_owned(),
+                found.words.clone(),
+            ]
+        })
+        .collect();
+    output::table(&["", "PART", "WHAT WAS FOUND"], &rows)
+}
+
+fn good(part: &'static str, words: impl Into<String>) -> Finding {
+    let (health, words) = (Health::Good, words.into());
+    Finding {
+        part,
+        health,
+        words,
+    }
+}
+
+fn fair(part: &'static str, words: impl Into<String>) -> Finding {
+    let (health, words) = (Health::Fair, words.into());
+    Finding {
+        part,
+        health,
+        words,
+    }
+}
+
+fn bad(part: &'static str, words: impl Into<String>) -> Finding {
+    let (health, words) = (Health::Bad, words.into());
+    Finding {
+        part,
+        health,
+        words,
+    }
+}
+
+fn version() -> Finding {
+    let system = uname();
+    let kernel = system.release().to_string_lossy().into_owned();
+    good(
+        "version",
+        format!(
+            "upscale {}, Linux {kernel}, {}",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::ARCH
+        ),
+    )
+}
+
+fn processor() -> Finding {
+    let available: Vec<&str> = KernelSet::ALL
+        .into_iter()
+        .filter(|set| set.is_available())
+        .map(KernelSet::name)
+        .collect();
+    let cores = threads(None);
+    let words = |set: KernelSet| {
+        format!(
+            "{cores} cores; kernels {} of {}",
+            set.name(),
+            available.join(", ")
+        )
+    };
+    match kernels::from_environment() {
+        Err(error) => bad("processor", error.to_string()),
+        Ok(Some(set)) if !set.is_available() => bad(
+            "processor",
+            format!(
+                "{}={}, but this CPU has only {}",
+                kernels::VARIABLE,
+                set.name(),
+                available.join(", ")
+            ),
+        ),
+        Ok(Some(set)) if set != KernelSet::best() => fair(
+            "processor",
+            format!(
+                "{}, as {} says; {} would be faster",
+                words(set),
+                kernels::VARIABLE,
+                KernelSet::best().name()
+            ),
+        ),
+        Ok(_) if KernelSet::best() == KernelSet::Portable => fair(
+            "processor",
+            format!(
+                "{}: no vector unit that we know, images take long",
+                words(KernelSet::Portable)
+            ),
+        ),
+        Ok(_) => good("processor", words(KernelSet::best())),
+    }
+}
+
+/// The golden image, as `serve` tries it before it calls itself ready.
+async fn engine(args: &DoctorArgs) -> Finding {
+    let begun = Instant::now();
+    let tried = async {
+        let models = load_models(&args.work).await?;
+        let worker = worker_options(&args.work, &args.process, &models)?;
+        match worker {
+            None => Ok(false),
+            Some(worker) => golden::check(&worker.child).await.map(|()| true),
+        }
+    };
+    match tried.await {
+        Ok(true) => good(
+            "engine",
+            format!(
+                "the golden image came out right, {} ms",
+                begun.elapsed().as_millis()
+            ),
+        ),
+        Ok(false) => fair("engine", "--workers 0: this process would upscale nothing"),
+        Err(error) => bad("engine", format!("{error:#}")),
+    }
+}
+
+async fn sandbox(args: &DoctorArgs) -> Finding {
+    match missing_sandbox_parts().await {
+        Ok(missing) if missing.is_empty() => good(
+            "sandbox",
+            "images are decoded under landlock, seccomp and resource limits",
+        ),
+        Ok(missing) => {
+            let words = format!("this kernel lacks {}", missing.join(", "));
+            if args.work.require_sandbox {
+                bad("sandbox", format!("{words}, and --require-sandbox is set"))
+            } else {
+                fair("sandbox", format!("{words}: images are decoded without it"))
+            }
+        }
+        Err(error) => bad("sandbox", format!("{error:#}")),
+    }
+}
+
+/// The database: there, writable, and of one mind with our clock.
+async fn store(args: &DoctorArgs) -> Finding {
+    if args.place.data.is_none() && args.place.database.is_none() {
+        return fair("store", "not looked at: give --data DIR or --database URL");
+    }
+    let looked = async {
+        let begun = Instant::now();
+        let store = open_existing_store(&args.place).await?;
+        store
+            .check_writable()
+            .await
+            .context("nothing can be written")?;
+        let glance = store.queue_glance().await?;
+        let off = store.now().seconds_since(Clock::System.now()).abs();
+        anyhow::ensure!(
+            off <= CLOCK_SECONDS_MAX,
+            "its clock is {off} s from this machine's"
+        );
+        Ok(format!(
+            "opened and written in {} ms; {} jobs wait, {} are worked on by {} slots",
+            begun.elapsed().as_millis(),
+            glance.waiting,
+            glance.claimed,
+            glance.live_slots
+        ))
+    };
+    match looked.await {
+        Ok(words) => good("store", words),
+        Err(error) => bad("store", format!("{error:#}")),
+    }
+}
+
+fn disk(args: &DoctorArgs) -> Finding {
+    let Some(directory) = args.place.data.as_deref() else {
+        return good("disk", "none is needed: no --data");
+    };
+    let looked = || -> anyhow::Result<(u64, Duration)> {
+        let space = statvfs(directory)?;
+        Ok((space.f_bavail * space.f_frsize, median_sync(directory)?))
+    };
+    match looked().with_context(|| directory.display().to_string()) {
+        Err(error) => bad("disk", format!("{error:#}")),
+        Ok((free, sync)) => {
+            let words = format!(
+                "{} GB free, a sync takes {:.1} ms",
+                free >> 30,
+                sync.as_secs_f64() * 1_000.0
+            );
+            match () {
+                () if free < FREE_BYTES_MIN => {
+                    bad("disk", format!("{words}: too little space for results"))
+                }
+                () if sync > SYNC_SLOW => fair("disk", format!("{words}: creates will be slow")),
+                () => good("disk", words),
+            }
+        }
+    }
+}
+
+/// Of a small write, as every commit does one.
+fn median_sync(directory: &Path) -> anyhow::Result<Duration> {
+    let mut file = tempfile::tempfile_in(directory)?;
+    let mut times = Vec::new();
+    for _ in 0..SYNCS {
+        file.write_all(&[0; 4_096])?;
+        let begun = Instant::now();
+        file.sync_data()?;
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[SYNCS / 2])
+}
+
+/// Whether names of the internet can be resolved: every image starts with that.
+fn names(outside: &str) -> Finding {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let name = outside.to_owned();
+    // The system's resolver cannot be given up; its thread ends with the process.
+    std::thread::spawn(move || sender.send((name.as_str(), 443).to_socket_addrs()));
+    match receiver.recv_timeout(OUTSIDE_PATIENCE) {
+        Ok(Ok(addresses)) => good(
+            "names",
+            format!("{outside} has {} addresses", addresses.count()),
+        ),
+        Ok(Err(error)) => fair(
+            "names",
+            format!(
+                "{outside} cannot be resolved ({error}): images of the internet cannot be fetched"
+            ),
+        ),
+        Err(_) => fair(
+            "names",
+            format!(
+                "no answer for {outside} within {OUTSIDE_PATIENCE:?}: images of the internet cannot be fetched"
+            ),
+        ),
+    }
+}
+
+/// Whether HTTPS gets out, and what time it is there.
+fn outside(host: &str) -> Finding {
+    let agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(OUTSIDE_PATIENCE))
+        .build()
+        .new_agent();
+    match agent.head(format!("http://{host}/")).call() {
+        Err(error) => fair(
+            "outside",
+            format!("{host} cannot be reached ({error}): images of the internet cannot be fetched"),
+        ),
+        Ok(response) => {
+            let date = response.headers().get("Date");
+            let there = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+            let there = there.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
+            let Some(there) = there.and_then(|there| i64::try_from(there.as_secs()).ok()) else {
+                return good("outside", format!("{host} answers; it tells no time"));
+            };
+            let off = Clock::System.now().unix_seconds() - there;
+            if off.abs() > CLOCK_SECONDS_MAX {
+                return bad(
+                    "outside",
+                    format!(
+                        "{host} answers, but this machine's clock is {off} s off: links and leases will be wrong"
+                    ),
+                );
+            }
+            good("outside", format!("{host} answers, and the clocks agree"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_not_there_has_no_sync() {
+        assert!(median_sync(Path::new("/nowhere/at/all")).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        assert!(median_sync(folder.path()).unwrap() < Duration::from_secs(60));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
