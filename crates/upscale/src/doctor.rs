@@ -16,6 +16,7 @@ use crate::{
     data::{block_on, open_existing_store},
     file::threads,
     golden, kernels, output,
+    storage::bucket,
     work::{load_models, missing_sandbox_parts, worker_options},
 };
 
@@ -55,6 +56,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         findings.push(engine(args).await);
         findings.push(sandbox(args).await);
         findings.push(store(args).await);
+        findings.extend(storage(args).await);
         Ok(())
     })?;
     findings.push(disk(args));
@@ -249,6 +251,25 @@ async fn store(args: &DoctorArgs) -> Finding {
         Ok(words) => good("store", words),
         Err(error) => bad("store", format!("{error:#}")),
     }
+}
+
+/// The bucket, where there is one: everything `storage check` tries.
+async fn storage(args: &DoctorArgs) -> Option<Finding> {
+    let results = match bucket(&args.place.storage).transpose()? {
+        Ok(results) => results,
+        Err(error) => return Some(bad("storage", format!("{error:#}"))),
+    };
+    let steps = match results.check().await {
+        Ok(steps) => steps,
+        Err(error) => return Some(bad("storage", error.to_string())),
+    };
+    let problem = steps
+        .iter()
+        .find_map(|step| Some(format!("{}: {}", step.what, step.problem.as_ref()?)));
+    Some(match problem {
+        Some(problem) => bad("storage", problem),
+        None => good("storage", "the bucket does all that the service needs"),
+    })
 }
 
 fn disk(args: &DoctorArgs) -> Finding {
