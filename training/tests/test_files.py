@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from test_network import stirred
-from upscale_training.export import card, export, golden_input, receptive_radius
+from upscale_training.export import card, export, golden_input, mixed, receptive_radius
 from upscale_training.network import Architecture, Network, tier
 from upscale_training.train import Recipe, Run
 from upscale_training.weights import load_weights, save_weights
@@ -68,6 +68,15 @@ def test_an_export_is_whole(conditioned, picture_folder, tmp_path):
     golden_holds(network, golden)
     text = card(path, recipe, state, picture_folder, "none", "figures")
     assert "6 clean pictures: synthetic 6. Their licences: CC0-1.0 6." in text
+
+
+def test_a_mix_lies_between_its_ends():
+    start, end = stirred(tier("f", 2)), stirred(TOLD)
+    torch.nn.init.normal_(end.cond[2].bias)
+    half = mixed(end.state_dict(), start, 0.5)
+    for key, value in end.state_dict().items():
+        other = start.state_dict().get(key, torch.zeros_like(value) if key.startswith("cond.2.") else value)
+        torch.testing.assert_close(half[key], (value + other) / 2)
 
 
 def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:

@@ -68,11 +68,29 @@ def save_golden(network: Network, path: Path) -> None:
     save_file(tensors, path)
 
 
-def export(checkpoint: Path, out: Path, commit: str) -> tuple[Path, Recipe, dict]:
+def mixed(average: dict[str, torch.Tensor], start: Network, share: float) -> dict[str, torch.Tensor]:
+    """`share` of the trained weights and the rest of those that training started from, which is of the same shape.
+
+    Between the two lie networks that keep more of what the start knew (Wortsman et al. 2022). What the start did
+    not have, the condition, counts as zero there.
+    """
+    old, mixed = start.state_dict(), dict(average)
+    for key, value in average.items():
+        if key in old or key.startswith("cond.2."):
+            mixed[key] = torch.lerp(old.get(key, torch.zeros_like(value)), value, share)
+    return mixed
+
+
+def export(
+    checkpoint: Path, out: Path, commit: str, start: Path | None = None, share: float = 1.0
+) -> tuple[Path, Recipe, dict]:
     """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     recipe = Recipe(**state["recipe"])
     network = Network(recipe.architecture())
+    if start:
+        state["average"] = mixed(state["average"], load_weights(start)[0], share)
+        state["started_from"] += f", and mixed with it in the end: {share:g} of the trained weights"
     network.load_state_dict(state["average"])
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{recipe.name}.safetensors"
@@ -144,9 +162,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="the training folder, for its attribution file")
     parser.add_argument("--eval", type=Path, nargs="*", default=[], help="folders for the card's table")
+    parser.add_argument("--start", type=Path, help="weights to mix in, those that training started from")
+    parser.add_argument("--share", type=float, default=1.0, help="of the trained weights, where --start is given")
     arguments = parser.parse_args()
     commit = current_commit()
-    path, recipe, state = export(arguments.checkpoint, arguments.out, commit)
+    path, recipe, state = export(arguments.checkpoint, arguments.out, commit, arguments.start, arguments.share)
     figures = table(arguments.eval, [path]) if arguments.eval else "Not measured at this export."
     text = card(path, recipe, state, arguments.data, commit, figures)
     (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")

@@ -27,8 +27,7 @@ border of the scale shaved; means over the pictures of a set. None of them was t
 pages drawn by code from seeds that training does not use. Inputs: shrunk by MATLAB's bicubic (`box`: by plain
 means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **true**, unknown
 and lie are what the network was told of the file; a lie is a clean file for a JPEG and JPEG 50 for a clean one. The
-clean-only net is the one that shipped before, of the same shape, trained on clean pictures alone. `upscale eval` of
-the Rust side agrees to 0.01 dB.
+clean-only net is the one that shipped before, of the same shape, trained on clean pictures alone.
 
 ## Beside published networks
 Set5, clean bicubic inputs, the papers' own figures; multiplies for an output of 1280x720, at 2x and 4x.
@@ -45,6 +44,8 @@ Set5, clean bicubic inputs, the papers' own figures; multiplies for an output of
 | SwinIR-light | transformer | 38.14 | 32.44 |
 
 The published networks know clean bicubic shrinking alone: on the JPEGs below they enlarge the blocks.
+
+To look at, at 100 % and drawn by code (`upscale_training.contact`): [2x](quality-x2.png), [4x](quality-x4.png).
 """
 
 # Decibels: issue 4's figures.
