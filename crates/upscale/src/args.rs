@@ -409,4 +409,6 @@ pub(crate) struct BenchApiArgs {
 pub(crate) enum BenchPrecision {
     /// 32-bit floating point throughout.
     Exact,
+    /// 16-bit integers where the CPU multiplies them faster and the network stands it.
+    Fast,
 }

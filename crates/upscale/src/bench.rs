@@ -43,6 +43,7 @@ fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
     };
     let precision = match args.precision {
         BenchPrecision::Exact => Precision::Exact,
+        BenchPrecision::Fast => Precision::Fast,
     };
     let threads = threads(args.threads);
     let options = EngineOptions {
@@ -82,7 +83,10 @@ fn print(
         ),
         (
             "kernels",
-            format!("{} on {threads} threads", measured.kernels),
+            format!(
+                "{} on {threads} threads, {}",
+                measured.kernels, measured.precision
+            ),
         ),
         (
             "seconds",
@@ -124,6 +128,7 @@ fn print_json(threads: usize, bench: &Bench, measured: &Measured) -> anyhow::Res
         "threads": threads,
         "runs": bench.runs,
         "kernels": measured.kernels,
+        "precision": measured.precision,
         "seconds": measured.seconds,
         "seconds_fastest": fastest,
         "seconds_slowest": slowest,

@@ -133,7 +133,10 @@ fn attempt(
         // The header was held against the cap; this is the same number once more.
         pixels_max: usize::try_from(order.pixels_max).unwrap_or(usize::MAX),
         // Not from the defaults: they count the cores, and the child's cage opens no file to do so.
-        precision: Precision::Exact,
+        precision: match rung {
+            Rung::Fast => Precision::Fast,
+            Rung::Plain => Precision::Exact,
+        },
     };
     let shipped = Engine::shipped(options.clone())?;
     let brought = order

@@ -48,6 +48,8 @@ pub struct Measured {
     pub plan_seconds: f64,
     /// Kernel set that ran.
     pub kernels: &'static str,
+    /// What the products were taken in: a network may stay in single precision though 16-bit integers were allowed.
+    pub precision: &'static str,
 }
 
 /// Why nothing was measured.
@@ -91,7 +93,8 @@ impl Bench {
         let source = picture(self.width, self.height);
         let peak = peak_gflops(kernels, threads);
         let started = Instant::now();
-        let plan = Plan::new(&self.network.folded(Condition::Clean), kernels);
+        let plan = self.network.folded(Condition::Clean);
+        let plan = options.precision.plan(&plan, kernels);
         let plan_seconds = started.elapsed().as_secs_f64();
         pass(&plan, &source, threads)?;
         let mut seconds = Vec::new();
@@ -99,7 +102,13 @@ impl Bench {
             seconds.push(pass(&plan, &source, threads)?);
         }
         seconds.sort_by(f64::total_cmp);
-        Ok(self.measured(&seconds, peak, plan_seconds, set.name()))
+        let in_words = plan.layers.iter().any(|layer| layer.words.is_some());
+        let precision = if in_words {
+            "16-bit integers"
+        } else {
+            "single precision"
+        };
+        Ok(self.measured(&seconds, peak, plan_seconds, (set.name(), precision)))
     }
 
     fn measured(
@@ -107,7 +116,7 @@ impl Bench {
         sorted: &[f64],
         peak_gflops: f64,
         plan_seconds: f64,
-        kernels: &'static str,
+        (kernels, precision): (&'static str, &'static str),
     ) -> Measured {
         let seconds = sorted[sorted.len() / 2];
         let pixels = (self.width * self.height) as f64;
@@ -123,6 +132,7 @@ impl Bench {
             peak_memory_bytes: peak_memory_bytes(),
             plan_seconds,
             kernels,
+            precision,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use upscale_core::{Condition, Pixels, Rows, Scale};
 
+use crate::calibrate::fast_plan;
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
 use crate::plan::Plan;
@@ -37,6 +38,9 @@ pub enum Precision {
     /// 32-bit floating point throughout: within 1e-5 of the reference.
     #[default]
     Exact,
+    /// 16-bit integers in Winograd's domain where the CPU multiplies them faster and the network stands it: within
+    /// half an 8-bit level of `Exact` on a rendered picture, see `words.rs`.
+    Fast,
 }
 
 /// The networks that ship, ready to run. Calls may run at the same time from several threads.
@@ -54,7 +58,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn plan(&self, condition: Condition, kernels: Kernels) -> Arc<Plan> {
+    fn plan(&self, condition: Condition, kernels: Kernels, precision: Precision) -> Arc<Plan> {
         // Without conditioning all conditions have the same plan.
         let condition = match self.network.conditioning {
             Some(_) => condition,
@@ -64,10 +68,21 @@ impl Loaded {
         match &*last {
             Some((made_for, plan)) if *made_for == condition => Arc::clone(plan),
             _ => {
-                let plan = Arc::new(Plan::new(&self.network.folded(condition), kernels));
+                let plan = precision.plan(&self.network.folded(condition), kernels);
+                let plan = Arc::new(plan);
                 *last = Some((condition, Arc::clone(&plan)));
                 plan
             }
+        }
+    }
+}
+
+impl Precision {
+    /// A network made ready.
+    pub(crate) fn plan(self, network: &Network, kernels: Kernels) -> Plan {
+        match self {
+            Self::Exact => Plan::new(network, kernels),
+            Self::Fast => fast_plan(network, kernels),
         }
     }
 }
@@ -167,7 +182,7 @@ impl Engine {
         else {
             return 0;
         };
-        let plan = loaded.plan(Condition::Unknown, kernels);
+        let plan = loaded.plan(Condition::Unknown, kernels, self.options.precision);
         memory_bytes(&plan, (width, height), self.options.threads.max(1))
     }
 
@@ -209,7 +224,7 @@ impl Engine {
                 run_bands(&network, source, threads, sink, cancelled)
             }
             Some(kernels) => {
-                let plan = loaded.plan(condition, kernels);
+                let plan = loaded.plan(condition, kernels, self.options.precision);
                 upscale(&plan, source, threads, sink, cancelled)
             }
         }

@@ -23,12 +23,6 @@ impl<'a> Joined<'a> {
         });
         joined.collect()
     }
-
-    /// One of the rows.
-    #[inline(always)]
-    pub(crate) fn row(&self, row: usize) -> &[f32] {
-        &self.rows[row]
-    }
 }
 
 /// Finishes the first `count` of `N` neighbouring pixels: channels from `channel` on of row `row`; `at` is the

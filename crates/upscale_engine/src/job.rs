@@ -5,9 +5,11 @@ use std::ops::Range;
 use upscale_core::Pixels;
 
 use crate::network::Map;
-use crate::plan::{Plan, PlanLayer};
-use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS};
+use crate::plan::{Method, Plan, PlanLayer};
+use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS, Work};
+use crate::simd::gemm::Ahead;
 use crate::simd::{ReadLease, SharedRows, WriteLease};
+use crate::task::Ticket;
 use crate::winograd::{TILE, WINDOW};
 
 /// Sizes of maps: 1, 2, 4 or 8 times map 0.
@@ -155,6 +157,43 @@ impl<'a> Job<'a> {
     /// The rows of a row of tiles; those outside the picture are zero.
     pub(crate) fn rows(&self, map: Map, tile_row: usize) -> [ReadLease<'_>; TILE] {
         std::array::from_fn(|row| self.row(map, tile_row * TILE + row))
+    }
+
+    /// Adds to `ahead` what a 3x3 layer over maps reads, or what it writes and joins: runs of rows.
+    pub(crate) fn look_ahead(&self, ticket: &Ticket, is_read: bool, ahead: &mut Ahead) {
+        let (layer, Work::Rows { tile_row }) = (&self.plan.layers[ticket.layer], ticket.work)
+        else {
+            return;
+        };
+        if layer.method != Method::Winograd {
+            return;
+        }
+        let mut push = |map: Map, rows: Range<usize>, tiles: Range<usize>| {
+            let (channels, factor) = (self.plan.maps[map], self.plan.factors[map]);
+            let start = (self.place(factor, tiles.start * TILE) - 1) * channels;
+            let count = tiles.len() * TILE * channels;
+            for &slot in self.schedule.slots[map].get(rows).unwrap_or_default() {
+                let row = self.maps[self.schedule.class(map)].address(slot as usize);
+                ahead.push(row.wrapping_add(start), count);
+            }
+        };
+        let tiles = self.tiles(ticket.layer, ticket.segment);
+        let height = self.extent.height * layer.factor;
+        let rows = tile_row * TILE..(tile_row * TILE + TILE).min(height);
+        if !is_read {
+            let joined = layer.combine.iter().map(|combine| combine.map());
+            for map in joined.chain([layer.output]) {
+                push(map, rows.clone(), tiles.clone());
+            }
+            return;
+        }
+        let enlarged = layer.enlarged;
+        for &map in &layer.inputs {
+            let rows =
+                rows.start.saturating_sub(1) / enlarged..rows.end.min(height - 1) / enlarged + 1;
+            let tiles = tiles.start / enlarged..tiles.end.div_ceil(enlarged);
+            push(map, rows, tiles);
+        }
     }
 
     fn row(&self, map: Map, y: usize) -> ReadLease<'_> {

@@ -7,6 +7,7 @@
 mod architecture;
 pub mod bench;
 mod bicubic;
+mod calibrate;
 mod checkpoint;
 mod conditioning;
 mod engine;
@@ -29,6 +30,7 @@ mod task;
 mod tiles;
 mod upscale;
 mod winograd;
+mod words;
 
 pub use architecture::Architecture;
 pub use engine::{Engine, EngineOptions, Precision};

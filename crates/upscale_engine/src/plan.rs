@@ -4,6 +4,7 @@
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 use crate::simd::gemm::{CHANNEL_UNIT, Weights};
 use crate::simd::{Buffer, Kernels};
+use crate::words::{DEPTH_MAX, Observed, Words};
 
 /// A network, ready to run at any size.
 pub(crate) struct Plan {
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) factors: Vec<usize>,
     /// First layer of every section.
     pub(crate) sections: Vec<usize>,
+    /// Takes note of what goes through the layers, while scales are being found.
+    pub(crate) observed: Option<Observed>,
     pub(crate) layers: Vec<PlanLayer>,
 }
 
@@ -52,6 +55,8 @@ pub(crate) struct PlanLayer {
     pub(crate) combine: Vec<Combine>,
     /// Padded with zeros.
     pub(crate) bias: Vec<f32>,
+    /// Scales and weights where its products are taken in 16-bit integers.
+    pub(crate) words: Option<Words>,
     panels: Vec<usize>,
     weights: Buffer,
 }
@@ -73,6 +78,7 @@ impl Plan {
             mean: network.mean,
             factors: network.factors.clone(),
             sections: network.sections.clone(),
+            observed: None,
             layers: layers.collect(),
             maps,
         }
@@ -80,6 +86,22 @@ impl Plan {
 }
 
 impl Plan {
+    /// The same with 16-bit integers in all 3x3 layers over maps that are narrow enough, but for the last one: its
+    /// errors would be the picture's.
+    pub(crate) fn with_words(mut self, observed: &Observed) -> Self {
+        let last = self.layers.len() - 1;
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            if index < last && layer.method == Method::Winograd && layer.depth <= DEPTH_MAX {
+                let shape = (&layer.panels[..], layer.depth);
+                layer.words = Words::new((observed, index), &layer.weights, shape);
+            }
+            if layer.words.is_some() {
+                layer.weights = Buffer::zeroed(0);
+            }
+        }
+        self
+    }
+
     /// Width and height of the last layer's map in those of map 0.
     pub(crate) fn last_factor(&self) -> usize {
         self.factors.last().copied().unwrap_or(1)
@@ -95,6 +117,20 @@ impl PlanLayer {
     /// The nine taps of a Winograd layer, each as a matrix.
     pub(crate) fn taps(&self) -> &[f32] {
         &self.weights
+    }
+
+    /// Whether its weights are transformed anew for every band.
+    pub(crate) fn has_taps(&self) -> bool {
+        self.method == Method::Winograd && self.words.is_none()
+    }
+
+    /// A matrix of pairs of 16-bit integers.
+    pub(crate) fn pairs<'a>(&'a self, numbers: &'a [f32]) -> Weights<'a> {
+        Weights {
+            numbers,
+            panels: &self.panels,
+            depth: self.depth / 2,
+        }
     }
 
     /// A matrix that stands elsewhere, in this layer's layout.
@@ -172,6 +208,7 @@ fn plan_layer(
         activation: padded_slopes(&layer.activation, channels),
         combine: layer.combine.clone(),
         bias,
+        words: None,
         panels,
         weights,
     }

@@ -122,31 +122,19 @@ impl<'a, 'b> Worker<'a, 'b> {
         let _stop = StopOnPanic(self.progress);
         let _flush = FlushDenormals::new();
         let mut scratch = Scratch::new(self.job);
-        let tasks = &self.job.schedule.tasks;
-        let (mut task, mut first) = (0, 0);
-        loop {
-            let ticket = self.progress.next.fetch_add(1, Ordering::Relaxed);
-            while task < tasks.len() && ticket >= first + tasks[task].segments.len() {
-                first += tasks[task].segments.len();
-                task += 1;
-            }
-            if task == tasks.len() || !self.ready(task) {
+        // One ticket more than is being worked on: what it reads is fetched ahead.
+        let mut counted = (0, 0);
+        let mut upcoming = self.take(&mut counted);
+        while let Some((task, ticket)) = upcoming {
+            if !self.ready(task) {
                 break;
             }
-            let Task {
-                layer,
-                work,
-                weights_slot,
-                ref segments,
-                ..
-            } = tasks[task];
-            let segment = segments.start + ticket - first;
-            let ticket = Ticket {
-                layer,
-                work,
-                weights_slot,
-                segment,
-            };
+            upcoming = self.take(&mut counted);
+            scratch.ahead.clear();
+            if let Some((_, next)) = &upcoming {
+                self.job.look_ahead(next, true, &mut scratch.ahead);
+            }
+            self.job.look_ahead(&ticket, false, &mut scratch.ahead);
             self.job.plan.kernels.run(self.job, &mut scratch, &ticket);
             self.progress.finished[task].fetch_add(1, Ordering::Release);
             self.deliver();
@@ -158,6 +146,24 @@ impl<'a, 'b> Worker<'a, 'b> {
                 .as_ref()
                 .is_none_or(|delivery| delivery.next == last)
         });
+    }
+
+    /// The next segment nobody has taken, with its task; `counted` are the tasks before it and their segments.
+    fn take(&self, (task, first): &mut (usize, usize)) -> Option<(usize, Ticket)> {
+        let tasks = &self.job.schedule.tasks;
+        let index = self.progress.next.fetch_add(1, Ordering::Relaxed);
+        while *task < tasks.len() && index >= *first + tasks[*task].segments.len() {
+            *first += tasks[*task].segments.len();
+            *task += 1;
+        }
+        let found = tasks.get(*task)?;
+        let ticket = Ticket {
+            layer: found.layer,
+            work: found.work,
+            weights_slot: found.weights_slot,
+            segment: found.segments.start + index - *first,
+        };
+        Some((*task, ticket))
     }
 
     /// Waits for what a task needs; false when the job is to stop.

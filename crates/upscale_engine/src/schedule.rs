@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
     /// Schedules the weights of a step, if it needs any, into the slot that was not used last.
     fn push_weights(&mut self, step: Option<&Step>) {
         let Some(step) = step else { return };
-        if self.plan.layers[step.layer].method != Method::Winograd {
+        if !self.plan.layers[step.layer].has_taps() {
             return;
         }
         self.weights_slot = (self.weights_slot + 1) % WEIGHTS_SLOTS;
@@ -346,7 +346,7 @@ impl<'a> Builder<'a> {
     /// All tasks so far have to be finished before a layer's weights are replaced.
     fn free_weights(&mut self, layer: usize) {
         let (slot, _) = self.weights_of[layer];
-        if self.plan.layers[layer].method == Method::Winograd {
+        if self.plan.layers[layer].has_taps() {
             self.weights_free[slot] = self.schedule.tasks.len();
         }
     }

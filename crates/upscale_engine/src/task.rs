@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use crate::finish::{Joined, finish_row};
 use crate::job::Job;
-use crate::network::PICTURE;
+use crate::network::{Map, PICTURE};
 use crate::plan::{Method, PlanLayer};
 use crate::schedule::Work;
-use crate::simd::gemm::{Start, multiply_in_place, multiply_into};
-use crate::simd::{Buffer, Lanes, WriteLease};
+use crate::simd::gemm::{Ahead, Start, multiply_in_place, multiply_into};
+use crate::simd::{Buffer, Lanes, ReadLease, WriteLease};
 use crate::tiles::{self, Products};
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
+use crate::words::{self, Words};
 use crate::{picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
@@ -36,6 +37,10 @@ pub(crate) struct Span {
 pub(crate) struct Scratch {
     /// Winograd's inputs, then its products in the same place: `[position][tile][channel]`.
     pub(crate) products: Buffer,
+    /// Powers of two by which tiles were scaled down to fit 16-bit integers.
+    pub(crate) tile_scales: Vec<f32>,
+    /// What is fetched while products are computed.
+    pub(crate) ahead: Ahead,
     /// Rows of the matrix kernel, or gathered source pixels.
     pub(crate) rows: Vec<f32>,
     /// The last layer's rows before they are shuffled.
@@ -54,6 +59,8 @@ impl Scratch {
         let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
         Self {
             products: Buffer::zeroed(products.max().unwrap_or(0)),
+            tile_scales: Vec::new(),
+            ahead: Ahead::default(),
             rows: Vec::new(),
             last: Buffer::zeroed(TILE * tiles * TILE * last),
             base: shuffle::BaseRows::default(),
@@ -185,19 +192,24 @@ fn products<L: Lanes>(
 ) -> Products {
     let layer = &job.plan.layers[span.layer];
     let shape = Products::new(layer, tiles.len());
+    if let Some(words) = &layer.words {
+        word_products(lanes, (job, span, layer), &shape, (words, tiles), scratch);
+        return shape;
+    }
     let mut channel = 0;
     for &map in &layer.inputs {
         debug_assert_ne!(map, PICTURE);
-        let window = job.window(layer, map, span.tile_row);
-        let (channels, factor) = (job.plan.maps[map], job.plan.factors[map]);
-        let place = (job.place(factor, tiles.start * TILE / layer.enlarged) - 1) * channels;
-        let (at, products) = ((place, channels), &mut scratch.products[..]);
+        let (window, at) = window(job, span, map, tiles.start);
+        let products = &mut scratch.products[..];
         if layer.enlarged == 1 {
             tiles::transform_inputs::<L, 1>(lanes, &shape, &window, at, products, channel);
         } else {
             tiles::transform_inputs::<L, 2>(lanes, &shape, &window, at, products, channel);
         }
-        channel += channels;
+        channel += job.plan.maps[map];
+    }
+    if let Some(observed) = &job.plan.observed {
+        observed.note(span.layer, &shape, &scratch.products, layer.depth);
     }
     let weights = job.weights(span.weights_slot);
     for position in 0..POSITIONS {
@@ -210,9 +222,84 @@ fn products<L: Lanes>(
         let next = &weights[job.matrix(layer, (position + 1) % POSITIONS)];
         let buffer = &mut scratch.products[shape.position(position)..];
         let rows = (buffer, shape.tile_stride, tiles.len());
-        multiply_in_place(lanes, rows, matrix, start, (&mut scratch.rows, next));
+        let others = (&mut scratch.rows, next, &mut scratch.ahead);
+        multiply_in_place::<L, false>(lanes, rows, matrix, start, others);
     }
     shape
+}
+
+/// The rows that a row of tiles reads, and where in them a tile begins: place (in numbers) and channels.
+#[inline(always)]
+fn window<'a>(
+    job: &'a Job<'_>,
+    span: &Span,
+    map: Map,
+    tile: usize,
+) -> ([ReadLease<'a>; WINDOW], (usize, usize)) {
+    let layer = &job.plan.layers[span.layer];
+    let (channels, factor) = (job.plan.maps[map], job.plan.factors[map]);
+    let place = job.place(factor, tile * TILE / layer.enlarged) - 1;
+    (
+        job.window(layer, map, span.tile_row),
+        (place * channels, channels),
+    )
+}
+
+/// As [`products`], in 16-bit integers.
+#[inline(always)]
+fn word_products<L: Lanes>(
+    lanes: L,
+    place: (&Job<'_>, &Span, &PlanLayer),
+    shape: &Products,
+    (words, tiles): (&Words, &Range<usize>),
+    scratch: &mut Scratch,
+) {
+    let largest = &mut scratch.tile_scales;
+    largest.clear();
+    largest.resize(tiles.len(), 0.0);
+    let (products, layer) = (&mut scratch.products[..], place.2);
+    let to = (&mut *products, &mut largest[..]);
+    transform_word_inputs(lanes, place, shape, tiles.start, &words.input_scales, to);
+    for (tile, found) in largest.iter_mut().enumerate() {
+        let scale = words::tile_scale(*found);
+        if scale != 1.0 {
+            let scales = words.input_scales.map(|one| one * scale);
+            let to = (&mut products[tile * shape.tile_stride..], &mut [0.0][..]);
+            transform_word_inputs(lanes, place, shape, tiles.start + tile, &scales, to);
+        }
+        *found = scale;
+    }
+    for position in 0..POSITIONS {
+        let matrix = layer.pairs(words.matrix(position));
+        let next = words.matrix((position + 1) % POSITIONS);
+        let buffer = &mut scratch.products[shape.position(position)..];
+        let rows = (buffer, shape.tile_stride, tiles.len());
+        let others = (&mut scratch.rows, next, &mut scratch.ahead);
+        multiply_in_place::<L, true>(lanes, rows, matrix, Start::Zero, others);
+    }
+}
+
+/// All input maps of as many tiles as `largest` is long, from `first_tile` on.
+#[inline(always)]
+fn transform_word_inputs<L: Lanes>(
+    lanes: L,
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
+    shape: &Products,
+    first_tile: usize,
+    scales: &[f32; POSITIONS],
+    (products, largest): (&mut [f32], &mut [f32]),
+) {
+    let mut channel = 0;
+    for &map in &layer.inputs {
+        let (window, at) = window(job, span, map, first_tile);
+        let (to, scales) = ((&mut *products, channel), (scales, &mut *largest));
+        if layer.enlarged == 1 {
+            words::transform_inputs::<L, 1>(lanes, shape, &window, at, to, scales);
+        } else {
+            words::transform_inputs::<L, 2>(lanes, shape, &window, at, to, scales);
+        }
+        channel += job.plan.maps[map];
+    }
 }
 
 #[inline(always)]
@@ -230,7 +317,11 @@ fn winograd<L: Lanes>(
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
     let place = job.place(layer.factor, pixels.start);
-    let input = (&scratch.products[..], pixels.len());
+    let input = (
+        &scratch.products[..],
+        &scratch.tile_scales[..],
+        pixels.len(),
+    );
     tiles::transform_outputs(lanes, &shape, input, layer, &joined, place, &mut rows);
 }
 
@@ -242,7 +333,11 @@ fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, l
     let row_len = tiles.len() * TILE * layer.channels;
     let valid = job.row_count(layer.factor, span.tile_row);
     let mut rows: Vec<&mut [f32]> = scratch.last.chunks_mut(row_len).take(valid).collect();
-    let input = (&scratch.products[..], pixels.len());
+    let input = (
+        &scratch.products[..],
+        &scratch.tile_scales[..],
+        pixels.len(),
+    );
     tiles::transform_outputs(lanes, &shape, input, layer, &[], 0, &mut rows);
     let (last, base) = (&scratch.last, &mut scratch.base);
     for (row, values) in last.chunks(row_len).take(valid).enumerate() {

@@ -4,6 +4,7 @@ use crate::finish::{Joined, finish_line};
 use crate::plan::PlanLayer;
 use crate::simd::{Lanes, ReadLease};
 use crate::winograd::{POSITIONS, TILE, WINDOW, inputs, outputs};
+use crate::words;
 
 /// Positions lie three cache lines apart from a round number: 64 streams would else fall on the same cache sets.
 const POSITION_PAD: usize = 48;
@@ -56,12 +57,6 @@ pub(crate) fn transform_inputs<L: Lanes, const ENLARGED: usize>(
         let rows: [&[f32]; WINDOW] = std::array::from_fn(|row| &window[row][start..end]);
         for channel in (0..channels).step_by(L::WIDTH) {
             let to = tile * shape.tile_stride + first + channel;
-            // The next tile's columns: fetched ahead, a transform takes 6 % less of the whole time.
-            for row in &rows {
-                for x in WINDOW / ENLARGED..(WINDOW + TILE) / ENLARGED {
-                    lanes.prefetch(row.as_ptr().wrapping_add(x * channels + channel));
-                }
-            }
             transform_input::<L, ENLARGED>(
                 lanes,
                 shape,
@@ -102,7 +97,7 @@ fn transform_input<L: Lanes, const ENLARGED: usize>(
 
 /// Eight neighbours in a row: each number once, or twice but for the outermost.
 #[inline(always)]
-fn columns<L: Lanes, const ENLARGED: usize>(
+pub(crate) fn columns<L: Lanes, const ENLARGED: usize>(
     lanes: L,
     row: &[f32],
     (channel, channels): (usize, usize),
@@ -116,20 +111,23 @@ fn columns<L: Lanes, const ENLARGED: usize>(
 
 /// The `index`-th of each of eight lines.
 #[inline(always)]
-fn crosswise<V: Copy, const N: usize>(lines: &[[V; N]; WINDOW], index: usize) -> [V; WINDOW] {
+pub(crate) fn crosswise<V: Copy, const N: usize>(
+    lines: &[[V; N]; WINDOW],
+    index: usize,
+) -> [V; WINDOW] {
     let [a, b, c, d, e, f, g, h] = lines;
     [
         a[index], b[index], c[index], d[index], e[index], f[index], g[index], h[index],
     ]
 }
 
-/// At m A of every tile, finished, into rows of `layer.channels` channels; columns from `width` on, and rows that
+/// At m A of every tile, finished (`tile_scales` are those of products in 16-bit integers), into rows of `layer.channels` channels; columns from `width` on, and rows that
 /// are not there, lie outside the picture. `place` is the first pixel's place in the rows of joining maps.
 #[inline(always)]
 pub(crate) fn transform_outputs<L: Lanes>(
     lanes: L,
     shape: &Products,
-    (products, width): (&[f32], usize),
+    (products, tile_scales, width): (&[f32], &[f32], usize),
     layer: &PlanLayer,
     joined: &[Joined<'_>],
     place: usize,
@@ -139,22 +137,23 @@ pub(crate) fn transform_outputs<L: Lanes>(
         let columns = (width - tile * TILE).min(TILE);
         for channel in (0..layer.channels).step_by(L::WIDTH) {
             let from = &products[tile * shape.tile_stride + channel..];
-            let half = output_columns(lanes, shape, from);
+            let half = match &layer.words {
+                None => output_columns(lanes, shape, from),
+                Some(words) => words::output_columns(lanes, shape, from, (words, channel)),
+            };
             for (row, output) in rows.iter_mut().enumerate() {
                 let mut line = outputs(lanes, crosswise(&half, row));
+                if layer.words.is_some() {
+                    let scale = lanes.splat(1.0 / tile_scales[tile]);
+                    let bias = lanes.load(&layer.bias, channel);
+                    for value in &mut line {
+                        *value = lanes.fma(*value, scale, bias);
+                    }
+                }
                 let pixel = tile * TILE * layer.channels + channel;
                 let at = (row, place * layer.channels + pixel, channel);
                 finish_line(lanes, layer, joined, at, &mut line, columns);
                 lanes.store_line(line, columns, output, (pixel, layer.channels));
-                // The lines that the next tile writes: 3 to 7 % of the whole time.
-                for x in TILE..2 * TILE {
-                    let next = pixel + x * layer.channels;
-                    lanes.prefetch(output.as_ptr().wrapping_add(next));
-                    for one in joined {
-                        let next = at.1 + x * layer.channels;
-                        lanes.prefetch(one.row(row).as_ptr().wrapping_add(next));
-                    }
-                }
             }
         }
     }

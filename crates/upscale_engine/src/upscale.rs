@@ -228,6 +228,7 @@ pub(crate) fn run_strips(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::fast_plan;
     use crate::shapes::{Random, Shape};
     use crate::simd::{KernelSet, Kernels};
 
@@ -258,8 +259,15 @@ mod tests {
         };
         let tiers = ["f", "s"].map(|name| (name, Shape::parse(name).unwrap(), 2));
         let rrdbs = [("rrdb", small, 2), ("rrdb", small, 4)];
-        for (name, shape, scale) in tiers.into_iter().chain(rrdbs) {
-            let plan = Plan::new(&shape.network(scale, 5), kernels);
+        let compact = Shape::Compact {
+            channels: 40,
+            convs: 4,
+        };
+        let fast = fast_plan(&compact.network(4, 5), kernels);
+        let exact = tiers.into_iter().chain(rrdbs);
+        let exact =
+            exact.map(|(name, shape, scale)| (name, Plan::new(&shape.network(scale, 5), kernels)));
+        for (name, plan) in exact.chain([("compact in words", fast)]) {
             let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
             let expected = collect(&plan, &source, 1, &whole);
             for (segment_tiles, band, strip) in

@@ -1,10 +1,12 @@
 //! AVX2 with FMA: 16 registers of 8 numbers.
 
 use std::arch::x86_64::{
-    __m256, _MM_HINT_NTA, _mm_prefetch, _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
-    _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
-    _mm256_storeu_ps, _mm256_sub_ps,
+    __m256, _MM_HINT_NTA, _MM_HINT_T0, _mm_packs_epi32, _mm_prefetch, _mm_storeu_si128,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtps_epi32, _mm256_div_ps,
+    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps,
+    _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32, _mm256_storeu_ps,
+    _mm256_sub_ps,
 };
 
 use super::{Lanes, gemm};
@@ -13,13 +15,17 @@ use crate::task::{self, Scratch, Ticket};
 
 /// Proof that the CPU has AVX2 and FMA: only [`Avx2::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2 {
+    /// Whether it has AVX-VNNI as well.
+    vnni: bool,
+}
 
 impl Avx2 {
     pub(super) fn detect() -> Option<Self> {
         let found = std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("fma");
-        found.then_some(Self(()))
+        let vnni = std::arch::is_x86_feature_detected!("avxvnni");
+        found.then_some(Self { vnni })
     }
 }
 
@@ -39,7 +45,33 @@ fn spin_chains(lanes: Avx2, turns: u64) -> u64 {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &gemm::Block) {
     // SAFETY: the caller keeps the same promise.
-    unsafe { gemm::multiply::<Avx2, ROWS, PANEL>(lanes, block) }
+    unsafe { gemm::multiply::<Avx2, false, ROWS, PANEL>(lanes, block) }
+}
+
+/// `vpdpwssd`. Not by its intrinsic: the compiler makes two instructions of it, as if it had to wait for the sums.
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+fn add_products(a: __m256, b: __m256, mut c: __m256) -> __m256 {
+    // SAFETY: reads and writes registers only, which hold what the operands say.
+    unsafe {
+        std::arch::asm!(
+            "{{vex}} vpdpwssd {c}, {a}, {b}",
+            c = inout(ymm_reg) c,
+            a = in(ymm_reg) a,
+            b = in(ymm_reg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    c
+}
+
+/// # Safety
+/// As [`gemm::multiply`].
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,avxvnni")]
+unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &gemm::Block) {
+    // SAFETY: the caller keeps the same promise.
+    unsafe { gemm::multiply::<Avx2, true, ROWS, PANEL>(lanes, block) }
 }
 
 impl Lanes for Avx2 {
@@ -105,9 +137,45 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn has_words(self) -> bool {
+        self.vnni
+    }
+
+    #[inline(always)]
+    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller promises AVX-VNNI.
+        unsafe { add_products(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn whole(self, a: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instruction.
+        unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(a)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        // SAFETY: the caller promises 8 writable integers, the token the instructions.
+        unsafe {
+            let whole = _mm256_cvtps_epi32(value);
+            let (low, high) = (
+                _mm256_castsi256_si128(whole),
+                _mm256_extracti128_si256::<1>(whole),
+            );
+            _mm_storeu_si128(to.cast(), _mm_packs_epi32(low, high));
+        }
+    }
+
+    #[inline(always)]
     fn prefetch(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_NTA>(at.cast()) }
+    }
+
+    #[inline(always)]
+    fn prefetch_late(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
@@ -129,9 +197,18 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn multiply<const ROWS: usize, const PANEL: usize>(self, block: &gemm::Block) {
-        // SAFETY: the token proves the features; the rest is the caller's promise.
-        unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &gemm::Block,
+    ) {
+        if WORDS {
+            assert!(self.vnni);
+            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
+            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
+        } else {
+            // SAFETY: the token proves the features; the rest is the caller's promise.
+            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        }
     }
 
     fn spin(self, turns: u64) -> u64 {

@@ -1,10 +1,11 @@
 //! AVX-512: 32 registers of 16 numbers.
 
 use std::arch::x86_64::{
-    __m512, _MM_HINT_NTA, _mm_prefetch, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
-    _mm512_castsi512_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps,
-    _mm512_min_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32,
-    _mm512_storeu_ps, _mm512_sub_ps,
+    __m512, _MM_HINT_NTA, _MM_HINT_T0, _mm_prefetch, _mm256_storeu_si256, _mm512_add_epi32,
+    _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps,
+    _mm512_cvtps_epi32, _mm512_cvtsepi32_epi16, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_range_ps, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
 use super::{Lanes, gemm};
@@ -13,7 +14,10 @@ use crate::task::{self, Scratch, Ticket};
 
 /// Proof that the CPU has AVX-512F, BW, DQ, VL: only [`Avx512::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx512(());
+pub(crate) struct Avx512 {
+    /// Whether it has VNNI as well.
+    vnni: bool,
+}
 
 impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
@@ -23,7 +27,8 @@ impl Avx512 {
             && std::arch::is_x86_feature_detected!("avx512vl")
             && std::arch::is_x86_feature_detected!("fma")
             && std::arch::is_x86_feature_detected!("avx2");
-        found.then_some(Self(()))
+        let vnni = std::arch::is_x86_feature_detected!("avx512vnni");
+        found.then_some(Self { vnni })
     }
 }
 
@@ -43,7 +48,36 @@ fn spin_chains(lanes: Avx512, turns: u64) -> u64 {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
 unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx512, block: &gemm::Block) {
     // SAFETY: the caller keeps the same promise.
-    unsafe { gemm::multiply::<Avx512, ROWS, PANEL>(lanes, block) }
+    unsafe { gemm::multiply::<Avx512, false, ROWS, PANEL>(lanes, block) }
+}
+
+/// `vpdpwssd`. Not by its intrinsic: the compiler makes two instructions of it, as if it had to wait for the sums.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn add_products(a: __m512, b: __m512, mut c: __m512) -> __m512 {
+    // SAFETY: reads and writes registers only, which hold what the operands say.
+    unsafe {
+        std::arch::asm!(
+            "vpdpwssd {c}, {a}, {b}",
+            c = inout(zmm_reg) c,
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    c
+}
+
+/// # Safety
+/// As [`gemm::multiply`].
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2,avx512vnni")]
+unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(
+    lanes: Avx512,
+    block: &gemm::Block,
+) {
+    // SAFETY: the caller keeps the same promise.
+    unsafe { gemm::multiply::<Avx512, true, ROWS, PANEL>(lanes, block) }
 }
 
 impl Lanes for Avx512 {
@@ -109,9 +143,44 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn has_words(self) -> bool {
+        self.vnni
+    }
+
+    #[inline(always)]
+    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller promises VNNI.
+        unsafe { add_products(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn whole(self, a: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instruction.
+        unsafe { _mm512_cvtepi32_ps(_mm512_castps_si512(a)) }
+    }
+
+    #[inline(always)]
+    fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instruction (3: larger magnitude, 4: the sign cleared).
+        unsafe { _mm512_range_ps::<0b1011>(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        // SAFETY: the caller promises 16 writable integers, the token the instructions.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(value))) }
+    }
+
+    #[inline(always)]
     fn prefetch(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_NTA>(at.cast()) }
+    }
+
+    #[inline(always)]
+    fn prefetch_late(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
@@ -137,9 +206,18 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn multiply<const ROWS: usize, const PANEL: usize>(self, block: &gemm::Block) {
-        // SAFETY: the token proves the features; the rest is the caller's promise.
-        unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &gemm::Block,
+    ) {
+        if WORDS {
+            assert!(self.vnni);
+            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
+            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
+        } else {
+            // SAFETY: the token proves the features; the rest is the caller's promise.
+            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        }
     }
 
     fn spin(self, turns: u64) -> u64 {

@@ -45,6 +45,41 @@ pub(crate) struct Block {
     start_stride: usize,
     /// What will be read soon: a line of it is asked for with every step in depth.
     next: *const f32,
+    /// What will be read or written a little later: a line with every step, or every other one in single precision,
+    /// whose products are twice as many steps.
+    ahead: *const f32,
+}
+
+/// Runs of memory that will be needed when the products are done: rows of maps, to be fetched while they are
+/// computed. A transform that fetched its own rows waited for them two thirds of its time.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// First number and count of the runs that are left.
+    runs: Vec<(*const f32, usize)>,
+}
+
+impl Ahead {
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Adds a run; it need not be readable any more, or yet.
+    pub(crate) fn push(&mut self, first: *const f32, count: usize) {
+        self.runs.push((first, count));
+    }
+
+    /// The next `lines` cache lines; nothing is left of runs that are shorter.
+    fn take(&mut self, lines: usize) -> Option<*const f32> {
+        let (first, count) = self.runs.last_mut()?;
+        let (given, numbers) = (*first, lines * CHANNEL_UNIT);
+        if *count <= numbers {
+            self.runs.pop();
+        } else {
+            *first = first.wrapping_add(numbers);
+            *count -= numbers;
+        }
+        Some(given)
+    }
 }
 
 /// Splits `channels` (a multiple of [`CHANNEL_UNIT`]) into panels as equal as can be.
@@ -57,27 +92,33 @@ pub(super) fn panels<L: Lanes>(channels: usize) -> Vec<usize> {
 
 /// `rows` rows of `buffer`, one every `stride` numbers: each row's first `depth` numbers become its product.
 /// `copy` holds rows while their panels are computed one after another; `next` are the weights used
-/// after these.
+/// after these, `ahead` is what comes after all products.
+///
+/// With `WORDS` every number of the input and of the weights is a pair of 16-bit integers, and every number of the
+/// output a 32-bit integer: see [`Lanes::dot_words`]. `start` is zero then.
 #[inline(always)]
-pub(crate) fn multiply_in_place<L: Lanes>(
+pub(crate) fn multiply_in_place<L: Lanes, const WORDS: bool>(
     lanes: L,
     (buffer, stride, rows): (&mut [f32], usize, usize),
     weights: Weights<'_>,
     start: Start<'_>,
-    (copy, next): (&mut Vec<f32>, &[f32]),
+    (copy, next, ahead): (&mut Vec<f32>, &[f32], &mut Ahead),
 ) {
+    let every = if WORDS { 1 } else { 2 };
     let most = most_rows::<L>(weights.panels);
     check(buffer.len(), stride, rows, weights.depth);
     for (index, (first, count)) in blocks(rows, most).enumerate() {
         let next = next
             .as_ptr()
             .wrapping_add(index * weights.depth * CHANNEL_UNIT);
+        let ahead = ahead.take(weights.depth / every);
+        let next = (next, ahead.unwrap_or(next));
         let at = &mut buffer[first * stride..];
         if let [_] = weights.panels {
             let output = (at.as_mut_ptr(), stride, at.len());
             let input = (output.0.cast_const(), stride);
             // SAFETY: `check` has seen that the rows are within the buffer.
-            unsafe { run_block(lanes, input, output, count, weights, (start, next)) };
+            unsafe { run_block::<L, WORDS>(lanes, input, output, count, weights, (start, next)) };
         } else {
             copy.clear();
             for row in at.chunks(stride).take(count) {
@@ -86,7 +127,7 @@ pub(crate) fn multiply_in_place<L: Lanes>(
             let input = (copy.as_ptr(), weights.depth);
             let output = (at.as_mut_ptr(), stride, at.len());
             // SAFETY: the copy holds `count` rows of `depth` numbers.
-            unsafe { run_block(lanes, input, output, count, weights, (start, next)) };
+            unsafe { run_block::<L, WORDS>(lanes, input, output, count, weights, (start, next)) };
         }
     }
 }
@@ -102,13 +143,13 @@ pub(crate) fn multiply_into<L: Lanes>(
     start: Start<'_>,
 ) {
     check(input.len(), input_stride, rows, weights.depth);
-    let next = weights.numbers.as_ptr();
+    let next = (weights.numbers.as_ptr(), weights.numbers.as_ptr());
     for (first, count) in blocks(rows, most_rows::<L>(weights.panels)) {
         let from = (input[first * input_stride..].as_ptr(), input_stride);
         let to = &mut output[first * output_stride..];
         let to = (to.as_mut_ptr(), output_stride, to.len());
         // SAFETY: `check` has seen that the rows are within the input.
-        unsafe { run_block(lanes, from, to, count, weights, (start, next)) };
+        unsafe { run_block::<L, false>(lanes, from, to, count, weights, (start, next)) };
     }
 }
 
@@ -132,13 +173,13 @@ fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
 /// # Safety
 /// `input` points to `count` rows of `weights.depth` readable numbers, the output to as many as it says.
 #[inline(always)]
-unsafe fn run_block<L: Lanes>(
+unsafe fn run_block<L: Lanes, const WORDS: bool>(
     lanes: L,
     (input, input_stride): (*const f32, usize),
     (output, output_stride, output_len): (*mut f32, usize, usize),
     count: usize,
     weights: Weights<'_>,
-    (start, next): (Start<'_>, *const f32),
+    (start, next): (Start<'_>, (*const f32, *const f32)),
 ) {
     let channels: usize = weights.panels.iter().sum();
     assert!(output_len >= (count - 1) * output_stride + channels);
@@ -161,10 +202,11 @@ unsafe fn run_block<L: Lanes>(
             output_stride,
             start,
             start_stride,
-            next: next.wrapping_add(done * weights.depth),
+            next: next.0.wrapping_add(done * weights.depth),
+            ahead: next.1,
         };
         // SAFETY: input rows were checked by the callers, output and weights above, the start by its slice.
-        unsafe { by_panel(lanes, panel / L::WIDTH, count, &block) };
+        unsafe { by_panel::<L, WORDS>(lanes, panel / L::WIDTH, count, &block) };
         done += panel;
     }
 }
@@ -172,14 +214,19 @@ unsafe fn run_block<L: Lanes>(
 /// # Safety
 /// As [`multiply`].
 #[inline(always)]
-unsafe fn by_panel<L: Lanes>(lanes: L, panel: usize, rows: usize, block: &Block) {
+unsafe fn by_panel<L: Lanes, const WORDS: bool>(
+    lanes: L,
+    panel: usize,
+    rows: usize,
+    block: &Block,
+) {
     // SAFETY: the caller's promise; panels wider than the set's own do not occur.
     unsafe {
         match panel {
-            4 if L::PANEL_MAX >= 4 => by_rows::<L, 4>(lanes, rows, block),
-            3 if L::PANEL_MAX >= 3 => by_rows::<L, 3>(lanes, rows, block),
-            2 if L::PANEL_MAX >= 2 => by_rows::<L, 2>(lanes, rows, block),
-            _ => by_rows::<L, 1>(lanes, rows, block),
+            4 if L::PANEL_MAX >= 4 => by_rows::<L, WORDS, 4>(lanes, rows, block),
+            3 if L::PANEL_MAX >= 3 => by_rows::<L, WORDS, 3>(lanes, rows, block),
+            2 if L::PANEL_MAX >= 2 => by_rows::<L, WORDS, 2>(lanes, rows, block),
+            _ => by_rows::<L, WORDS, 1>(lanes, rows, block),
         }
     }
 }
@@ -187,22 +234,26 @@ unsafe fn by_panel<L: Lanes>(lanes: L, panel: usize, rows: usize, block: &Block)
 /// # Safety
 /// As [`multiply`].
 #[inline(always)]
-unsafe fn by_rows<L: Lanes, const PANEL: usize>(lanes: L, rows: usize, block: &Block) {
+unsafe fn by_rows<L: Lanes, const WORDS: bool, const PANEL: usize>(
+    lanes: L,
+    rows: usize,
+    block: &Block,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         match rows {
-            1 => lanes.multiply::<1, PANEL>(block),
-            2 => lanes.multiply::<2, PANEL>(block),
-            3 => lanes.multiply::<3, PANEL>(block),
-            4 => lanes.multiply::<4, PANEL>(block),
-            5 => lanes.multiply::<5, PANEL>(block),
-            6 => lanes.multiply::<6, PANEL>(block),
-            7 => lanes.multiply::<7, PANEL>(block),
-            8 => lanes.multiply::<8, PANEL>(block),
-            9 => lanes.multiply::<9, PANEL>(block),
-            10 => lanes.multiply::<10, PANEL>(block),
-            11 => lanes.multiply::<11, PANEL>(block),
-            _ => lanes.multiply::<12, PANEL>(block),
+            1 => lanes.multiply::<WORDS, 1, PANEL>(block),
+            2 => lanes.multiply::<WORDS, 2, PANEL>(block),
+            3 => lanes.multiply::<WORDS, 3, PANEL>(block),
+            4 => lanes.multiply::<WORDS, 4, PANEL>(block),
+            5 => lanes.multiply::<WORDS, 5, PANEL>(block),
+            6 => lanes.multiply::<WORDS, 6, PANEL>(block),
+            7 => lanes.multiply::<WORDS, 7, PANEL>(block),
+            8 => lanes.multiply::<WORDS, 8, PANEL>(block),
+            9 => lanes.multiply::<WORDS, 9, PANEL>(block),
+            10 => lanes.multiply::<WORDS, 10, PANEL>(block),
+            11 => lanes.multiply::<WORDS, 11, PANEL>(block),
+            _ => lanes.multiply::<WORDS, 12, PANEL>(block),
         }
     }
 }
@@ -211,10 +262,15 @@ unsafe fn by_rows<L: Lanes, const PANEL: usize>(lanes: L, rows: usize, block: &B
 /// is read before any output is written.
 ///
 /// # Safety
-/// The block's `ROWS` input rows have `depth` readable numbers each, the weights `depth * PANEL` registers, the
+/// The CPU has [`Lanes::dot_words`] if `WORDS` is set. The block's `ROWS` input rows have `depth` readable numbers each, the weights `depth * PANEL` registers, the
 /// output rows `PANEL` writable registers each, the start none when null and else `PANEL` readable registers.
 #[inline(always)]
-pub(super) unsafe fn multiply<L: Lanes, const ROWS: usize, const PANEL: usize>(
+pub(super) unsafe fn multiply<
+    L: Lanes,
+    const WORDS: bool,
+    const ROWS: usize,
+    const PANEL: usize,
+>(
     lanes: L,
     block: &Block,
 ) {
@@ -235,11 +291,24 @@ pub(super) unsafe fn multiply<L: Lanes, const ROWS: usize, const PANEL: usize>(
                 *vector = lanes.load_at(weights.add(v * L::WIDTH));
             }
             weights = weights.add(PANEL * L::WIDTH);
-            lanes.prefetch(block.next.wrapping_add(k * CHANNEL_UNIT));
+            let next = block.next.wrapping_add(k * CHANNEL_UNIT);
+            if WORDS {
+                // Pairs come from a large table: they have to reach the second-level cache once to stay there.
+                lanes.prefetch_late(next);
+                lanes.prefetch_late(block.ahead.wrapping_add(k * CHANNEL_UNIT));
+            } else {
+                lanes.prefetch(next);
+                if k % 2 == 0 {
+                    lanes.prefetch_late(block.ahead.wrapping_add(k / 2 * CHANNEL_UNIT));
+                }
+            }
             for (row, sums) in sums.iter_mut().enumerate() {
                 let value = lanes.splat(*block.input.add(row * block.input_stride + k));
                 for (sum, &vector) in sums.iter_mut().zip(&panel) {
-                    *sum = lanes.fma(value, vector, *sum);
+                    *sum = match WORDS {
+                        true => lanes.dot_words(value, vector, *sum),
+                        false => lanes.fma(value, vector, *sum),
+                    };
                 }
             }
         }

@@ -56,6 +56,13 @@ impl SharedRows {
         }
     }
 
+    /// Where a row begins, to fetch it ahead: nobody may read there without a lease.
+    pub(crate) fn address(&self, row: usize) -> *const f32 {
+        // SAFETY: the buffer itself is never changed, only the numbers in it.
+        let first = unsafe { (*self.memory.get()).as_ptr() };
+        first.wrapping_add(row * self.row_len)
+    }
+
     /// Leases rows as one slice.
     pub(crate) fn read(&self, rows: Range<usize>) -> ReadLease<'_> {
         let states = &self.states[rows.start * self.states_per_row..rows.end * self.states_per_row];

@@ -25,6 +25,9 @@ pub(crate) use leases::{ReadLease, SharedRows, WriteLease};
 use crate::job::Job;
 use crate::task::{Scratch, Ticket};
 
+/// Numbers of the widest register.
+const WIDTH_MAX: usize = 16;
+
 /// A token of an instruction set: holding one proves that the CPU has it. Its methods work on vectors of
 /// [`Lanes::WIDTH`] numbers, lane by lane, in IEEE single precision.
 pub(crate) trait Lanes: Copy + Send + Sync + 'static {
@@ -47,6 +50,61 @@ pub(crate) trait Lanes: Copy + Send + Sync + 'static {
     /// The bits of `a` shifted left by 23, plus the bits of 1.0: a power of two, see [`crate::sigmoid`].
     fn exponent(self, a: Self::V) -> Self::V;
 
+    /// Whether 16-bit integers are multiplied faster than numbers.
+    fn has_words(self) -> bool {
+        false
+    }
+    /// Numbers are taken for their bits here: each of `a` and `b` for two 16-bit integers, each of `c` for a 32-bit
+    /// one. Adds both products of a pair to it; what does not fit 32 bits is lost.
+    ///
+    /// # Safety
+    /// [`Lanes::has_words`], where a set overrides this.
+    #[inline(always)]
+    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        let mut numbers = [[0.0; WIDTH_MAX]; 3];
+        for (vector, numbers) in [a, b, c].into_iter().zip(&mut numbers) {
+            self.store(vector, numbers, 0);
+        }
+        let [a, b, mut c] = numbers;
+        for lane in 0..WIDTH_MAX {
+            let halves = |bits: u32| [bits as i16, (bits >> 16) as i16].map(i32::from);
+            let (a, b) = (halves(a[lane].to_bits()), halves(b[lane].to_bits()));
+            let sum = (c[lane].to_bits() as i32).wrapping_add(a[0] * b[0]);
+            c[lane] = f32::from_bits(sum.wrapping_add(a[1] * b[1]) as u32);
+        }
+        self.load(&c, 0)
+    }
+    /// 32-bit integers in the bits of `a` as numbers, rounded to nearest.
+    #[inline(always)]
+    fn whole(self, a: Self::V) -> Self::V {
+        let mut numbers = [0.0; WIDTH_MAX];
+        self.store(a, &mut numbers, 0);
+        for number in &mut numbers {
+            *number = number.to_bits() as i32 as f32;
+        }
+        self.load(&numbers, 0)
+    }
+    /// The larger magnitude, lane by lane.
+    #[inline(always)]
+    fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {
+        let zero = self.splat(0.0);
+        let [a, b] = [a, b].map(|v| self.max(v, self.sub(zero, v)));
+        self.max(a, b)
+    }
+    /// Stores `value` as 16-bit integers, rounded to nearest even; what does not fit becomes the nearest that does.
+    ///
+    /// # Safety
+    /// `to` points to [`Lanes::WIDTH`] writable integers.
+    #[inline(always)]
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        let mut numbers = [0.0_f32; WIDTH_MAX];
+        self.store(value, &mut numbers, 0);
+        for (lane, number) in numbers.iter().enumerate().take(Self::WIDTH) {
+            // SAFETY: the caller promises `WIDTH` writable integers; `as` saturates.
+            unsafe { to.add(lane).write(number.round_ties_even() as i16) };
+        }
+    }
+
     /// # Safety
     /// `from` points to [`Lanes::WIDTH`] readable numbers.
     unsafe fn load_at(self, from: *const f32) -> Self::V;
@@ -57,13 +115,18 @@ pub(crate) trait Lanes: Copy + Send + Sync + 'static {
     /// Asks for the cache line at `at`, which need not be readable, past the second-level cache: what is fetched
     /// ahead is read once or comes back from the third, and would push the products out of the second.
     fn prefetch(self, at: *const f32);
+    /// Asks for the cache line at `at`, which need not be readable, into all caches.
+    fn prefetch_late(self, at: *const f32);
     /// Rows per call of the matrix kernel that is `panel` registers wide.
     fn kernel_rows(panel: usize) -> usize;
     /// [`gemm::multiply`], compiled for this set.
     ///
     /// # Safety
     /// As [`gemm::multiply`].
-    unsafe fn multiply<const ROWS: usize, const PANEL: usize>(self, block: &gemm::Block);
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &gemm::Block,
+    );
     /// [`gemm::spin`], compiled for this set.
     fn spin(self, turns: u64) -> u64;
     /// [`crate::task::run`], compiled for this set.
@@ -105,6 +168,23 @@ pub(crate) trait Lanes: Copy + Send + Sync + 'static {
                 // SAFETY: the last of the `count` vectors ends with the slice.
                 unsafe { self.store_at(vector, first.add(i * stride)) };
             }
+        }
+    }
+
+    /// Writes the first `N` vectors as 16-bit integers into `to`, two in the place of a number: the first at integer
+    /// `at`, `stride` numbers apart.
+    #[inline(always)]
+    fn store_words_line<const N: usize>(
+        self,
+        line: [Self::V; N],
+        to: &mut [f32],
+        (at, stride): (usize, usize),
+    ) {
+        let part = &mut to[..(N - 1) * stride + (at + Self::WIDTH).div_ceil(2)];
+        let first = part.as_mut_ptr();
+        for (i, &vector) in line.iter().enumerate() {
+            // SAFETY: the last of the vectors ends within the slice.
+            unsafe { self.store_words_at(vector, first.add(i * stride).cast::<i16>().add(at)) };
         }
     }
 
@@ -211,6 +291,19 @@ impl Kernels {
             #[cfg(target_arch = "aarch64")]
             Self::Neon(_) => gemm::panels::<neon::Neon>(channels),
             Self::Portable(_) => gemm::panels::<portable::Portable>(channels),
+        }
+    }
+
+    /// Whether the set multiplies 16-bit integers faster than numbers.
+    pub(crate) fn has_words(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(lanes) => lanes.has_words(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(lanes) => lanes.has_words(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(lanes) => lanes.has_words(),
+            Self::Portable(lanes) => lanes.has_words(),
         }
     }
 

@@ -34,9 +34,12 @@ fn spin_chains(lanes: Neon, turns: u64) -> u64 {
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "neon")]
-unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Neon, block: &gemm::Block) {
+unsafe fn multiply_rows<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+    lanes: Neon,
+    block: &gemm::Block,
+) {
     // SAFETY: the caller keeps the same promise.
-    unsafe { gemm::multiply::<Neon, ROWS, PANEL>(lanes, block) }
+    unsafe { gemm::multiply::<Neon, WORDS, ROWS, PANEL>(lanes, block) }
 }
 
 impl Lanes for Neon {
@@ -105,6 +108,10 @@ impl Lanes for Neon {
     #[inline(always)]
     fn prefetch(self, _at: *const f32) {}
 
+    /// Left to the hardware.
+    #[inline(always)]
+    fn prefetch_late(self, _at: *const f32) {}
+
     #[inline(always)]
     unsafe fn load_at(self, from: *const f32) -> Self::V {
         // SAFETY: the caller promises 4 readable numbers, the token the instruction.
@@ -128,9 +135,12 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn multiply<const ROWS: usize, const PANEL: usize>(self, block: &gemm::Block) {
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &gemm::Block,
+    ) {
         // SAFETY: the token proves the features; the rest is the caller's promise.
-        unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        unsafe { multiply_rows::<WORDS, ROWS, PANEL>(self, block) }
     }
 
     fn spin(self, turns: u64) -> u64 {

@@ -16,9 +16,11 @@ fn each(a: [f32; WIDTH], b: [f32; WIDTH], op: impl Fn(f32, f32) -> f32) -> [f32;
 }
 
 #[inline(never)]
-unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(block: &gemm::Block) {
+unsafe fn multiply_rows<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+    block: &gemm::Block,
+) {
     // SAFETY: the caller keeps the same promise.
-    unsafe { gemm::multiply::<Portable, ROWS, PANEL>(Portable, block) }
+    unsafe { gemm::multiply::<Portable, WORDS, ROWS, PANEL>(Portable, block) }
 }
 
 impl Lanes for Portable {
@@ -76,6 +78,10 @@ impl Lanes for Portable {
     #[inline(always)]
     fn prefetch(self, _at: *const f32) {}
 
+    /// Left to the hardware.
+    #[inline(always)]
+    fn prefetch_late(self, _at: *const f32) {}
+
     #[inline(always)]
     unsafe fn load_at(self, from: *const f32) -> Self::V {
         // SAFETY: the caller promises 8 readable numbers; an array of them needs no more alignment than one.
@@ -95,9 +101,12 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn multiply<const ROWS: usize, const PANEL: usize>(self, block: &gemm::Block) {
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &gemm::Block,
+    ) {
         // SAFETY: the caller keeps the same promise.
-        unsafe { multiply_rows::<ROWS, PANEL>(block) }
+        unsafe { multiply_rows::<WORDS, ROWS, PANEL>(block) }
     }
 
     fn spin(self, turns: u64) -> u64 {

@@ -1,0 +1,386 @@
+//! 16-bit integers in Winograd's domain: products of a 3x3 layer in half the instructions, at an eighth of an 8-bit
+//! level of error (measured: `tests/precision.rs`).
+//!
+//! Transformed inputs are multiplied by a scale per position, found once on a rendered picture, and rounded; weights
+//! by a scale per position and output channel. Sums are exact 32-bit integers and cannot overflow: inputs are at most
+//! 2^15 in magnitude and the weights of one output sum up to at most [`WEIGHTS_SUM_MAX`] in magnitude. An input
+//! that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
+//! so that results stay the same however a picture is cut.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::simd::gemm::CHANNEL_UNIT;
+use crate::simd::{Buffer, KernelSet, Kernels, Lanes, ReadLease};
+use crate::tiles::{Products, columns, crosswise};
+use crate::winograd::{POSITIONS, TILE, WINDOW, inputs, kernel_row, outputs};
+
+/// The largest 16-bit integer.
+const WORD_MAX: f32 = 32_767.0;
+/// 65,535 x 32,768 is below 2^31.
+const WEIGHTS_SUM_MAX: f32 = 65_535.0;
+/// How much larger than on the rendered picture an input may be before its tile is scaled down.
+const HEADROOM: f32 = 1.5;
+/// Beyond, a weight's share of [`WEIGHTS_SUM_MAX`] is too small: such layers stay in single precision.
+pub(crate) const DEPTH_MAX: usize = 64;
+
+/// A layer's scales and weights.
+pub(crate) struct Words {
+    /// Multiplies a transformed input, for every position.
+    pub(crate) input_scales: [f32; POSITIONS],
+    /// Makes a sum a number again: `[position][output channel]`.
+    sum_scales: Vec<f32>,
+    /// For every position a matrix of pairs of neighbouring input channels, in the place of one number each.
+    weights: Buffer,
+    channels: usize,
+}
+
+/// The largest magnitude of a layer's transformed inputs at every position, as bits: those of numbers that are not
+/// negative have the same order.
+pub(crate) struct Observed(Vec<[AtomicU32; POSITIONS]>);
+
+impl Observed {
+    pub(crate) fn new(layers: usize) -> Self {
+        let zeros = || std::array::from_fn(|_| AtomicU32::new(0));
+        Self((0..layers).map(|_| zeros()).collect())
+    }
+
+    /// Notes the transformed inputs of some tiles.
+    pub(crate) fn note(&self, layer: usize, shape: &Products, products: &[f32], depth: usize) {
+        for (position, largest) in self.0[layer].iter().enumerate() {
+            let rows = products[shape.position(position)..].chunks(shape.tile_stride);
+            let values = rows.take(shape.tiles).flat_map(|row| &row[..depth]);
+            let found = values.fold(0.0_f32, |found, value| found.max(value.abs()));
+            largest.fetch_max(found.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// None where a layer has seen nothing that scales could be made of.
+    fn input_scales(&self, layer: usize) -> Option<[f32; POSITIONS]> {
+        let magnitudes = self.0[layer].each_ref();
+        let magnitudes = magnitudes.map(|bits| f32::from_bits(bits.load(Ordering::Relaxed)));
+        let largest = magnitudes.iter().copied().fold(0.0, f32::max);
+        let usual = largest.is_normal() && largest < 1e30;
+        // A position at which nothing was seen has a range all the same.
+        usual.then(|| magnitudes.map(|m| WORD_MAX / (HEADROOM * m.max(largest / 1024.0))))
+    }
+}
+
+impl Words {
+    /// The words of a layer whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where
+    /// the layer has to stay in single precision.
+    pub(crate) fn new(
+        (observed, layer): (&Observed, usize),
+        taps: &[f32],
+        (panels, depth): (&[usize], usize),
+    ) -> Option<Self> {
+        let input_scales = observed.input_scales(layer)?;
+        let channels: usize = panels.iter().sum();
+        let matrix = depth * channels;
+        let numbers = transformed(taps, matrix)?;
+        let mut words = Self {
+            input_scales,
+            sum_scales: vec![0.0; POSITIONS * channels],
+            weights: Buffer::zeroed(POSITIONS * matrix / 2),
+            channels,
+        };
+        for position in 0..POSITIONS {
+            let numbers = &numbers[position * matrix..][..matrix];
+            let mut first = 0;
+            for &panel in panels {
+                words.quantize(position, numbers, (first, panel), depth);
+                first += panel;
+            }
+        }
+        Some(words)
+    }
+
+    /// One panel of one position: `[input channel][output channel]`.
+    fn quantize(
+        &mut self,
+        position: usize,
+        numbers: &[f32],
+        (first, panel): (usize, usize),
+        depth: usize,
+    ) {
+        let numbers = &numbers[first * depth..][..panel * depth];
+        let (mut largest, mut sums) = (vec![0.0_f32; panel], vec![0.0_f32; panel]);
+        for row in numbers.chunks_exact(panel) {
+            for ((largest, sum), value) in largest.iter_mut().zip(&mut sums).zip(row) {
+                *largest = largest.max(value.abs());
+                *sum += value.abs();
+            }
+        }
+        // Every rounding may add a half.
+        let sum_max = WEIGHTS_SUM_MAX - depth as f32;
+        let scales = largest.iter().zip(&sums).map(|(&largest, &sum)| {
+            let scale = (WORD_MAX / largest).min(sum_max / sum);
+            if scale.is_finite() { scale } else { 0.0 }
+        });
+        let scales: Vec<f32> = scales.collect();
+        let matrix = depth / 2 * self.channels;
+        let pairs = &mut self.weights[position * matrix + first * depth / 2..][..panel * depth / 2];
+        let rows = numbers.chunks_exact(2 * panel);
+        for (pairs, rows) in pairs.chunks_exact_mut(panel).zip(rows) {
+            let (even, odd) = rows.split_at(panel);
+            for (n, pair) in pairs.iter_mut().enumerate() {
+                let [even, odd] = [even[n], odd[n]].map(|v| (v * scales[n]).round() as i16 as u16);
+                *pair = f32::from_bits(u32::from(even) | u32::from(odd) << 16);
+            }
+        }
+        let sum_scales = &mut self.sum_scales[position * self.channels + first..];
+        for (to, scale) in sum_scales.iter_mut().zip(&scales) {
+            *to = match *scale {
+                0.0 => 0.0,
+                scale => 1.0 / (scale * self.input_scales[position]),
+            };
+        }
+    }
+
+    /// A position's matrix.
+    pub(crate) fn matrix(&self, position: usize) -> &[f32] {
+        let len = self.weights.len() / POSITIONS;
+        &self.weights[position * len..][..len]
+    }
+}
+
+/// The 64 matrices of a layer; none if they are not finite.
+fn transformed(taps: &[f32], matrix: usize) -> Option<Vec<f32>> {
+    let Some(Kernels::Portable(lanes)) = Kernels::find(KernelSet::Portable) else {
+        return None;
+    };
+    let mut numbers = vec![0.0; POSITIONS * matrix];
+    for at in (0..matrix).step_by(CHANNEL_UNIT / 2) {
+        let kernels = lanes.load_line(taps, at, matrix);
+        for (row, numbers) in numbers.chunks_exact_mut(WINDOW * matrix).enumerate() {
+            let line = kernel_row(lanes, kernels, row);
+            lanes.store_line(line, WINDOW, numbers, (at, matrix));
+        }
+    }
+    let all_finite = numbers.iter().all(|number| number.is_finite());
+    all_finite.then_some(numbers)
+}
+
+/// What makes a tile with such a largest magnitude fit: 1 or a power of two below. NaN where nothing does.
+pub(crate) fn tile_scale(largest: f32) -> f32 {
+    if largest <= WORD_MAX {
+        return 1.0;
+    }
+    match largest.is_finite() {
+        true => (WORD_MAX / largest).log2().floor().exp2(),
+        false => f32::NAN,
+    }
+}
+
+/// As [`crate::tiles::transform_inputs`], of as many tiles as `largest` is long, times `scales`, in 16-bit integers.
+/// Raises `largest` to the largest magnitude of each tile.
+#[inline(always)]
+pub(crate) fn transform_inputs<L: Lanes, const ENLARGED: usize>(
+    lanes: L,
+    shape: &Products,
+    window: &[ReadLease<'_>; WINDOW],
+    (place, channels): (usize, usize),
+    (products, first): (&mut [f32], usize),
+    (scales, largest): (&[f32; POSITIONS], &mut [f32]),
+) {
+    for (tile, largest) in largest.iter_mut().enumerate() {
+        let start = place + tile * TILE / ENLARGED * channels;
+        let end = start + (WINDOW / ENLARGED + ENLARGED - 1) * channels;
+        let rows: [&[f32]; WINDOW] = std::array::from_fn(|row| &window[row][start..end]);
+        let to = &mut products[tile * shape.tile_stride..];
+        let mut found = lanes.splat(*largest);
+        for channel in (0..channels).step_by(L::WIDTH) {
+            let at = (channel, channels);
+            let to = (&mut *to, first + channel);
+            found = transform_input::<L, ENLARGED>(lanes, shape, &rows, at, to, (scales, found));
+        }
+        let mut lanes_found = [0.0_f32; CHANNEL_UNIT];
+        lanes.store(found, &mut lanes_found, 0);
+        *largest = lanes_found.into_iter().fold(0.0, f32::max);
+    }
+}
+
+#[inline(always)]
+fn transform_input<L: Lanes, const ENLARGED: usize>(
+    lanes: L,
+    shape: &Products,
+    rows: &[&[f32]; WINDOW],
+    at: (usize, usize),
+    (to, channel): (&mut [f32], usize),
+    (scales, mut largest): (&[f32; POSITIONS], L::V),
+) -> L::V {
+    let half = [
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[0], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[1], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[2], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[3], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[4], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[5], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[6], at)),
+        inputs(lanes, columns::<L, ENLARGED>(lanes, rows[7], at)),
+    ];
+    let stride = shape.position(WINDOW);
+    for column in 0..WINDOW {
+        let mut line = inputs(lanes, crosswise(&half, column));
+        for (row, value) in line.iter_mut().enumerate() {
+            *value = lanes.mul(*value, lanes.splat(scales[row * WINDOW + column]));
+            largest = lanes.max_magnitude(largest, *value);
+        }
+        lanes.store_words_line(line, &mut to[shape.position(column)..], (channel, stride));
+    }
+    largest
+}
+
+/// The first half of At m A: sums become numbers, eight columns of them six rows each.
+#[inline(always)]
+pub(crate) fn output_columns<L: Lanes>(
+    lanes: L,
+    shape: &Products,
+    from: &[f32],
+    (words, channel): (&Words, usize),
+) -> [[L::V; TILE]; WINDOW] {
+    let place = (shape, from, words, channel);
+    [
+        output_column(lanes, place, 0),
+        output_column(lanes, place, 1),
+        output_column(lanes, place, 2),
+        output_column(lanes, place, 3),
+        output_column(lanes, place, 4),
+        output_column(lanes, place, 5),
+        output_column(lanes, place, 6),
+        output_column(lanes, place, 7),
+    ]
+}
+
+#[inline(always)]
+fn output_column<L: Lanes>(
+    lanes: L,
+    (shape, from, words, channel): (&Products, &[f32], &Words, usize),
+    column: usize,
+) -> [L::V; TILE] {
+    let mut line = lanes.load_line(from, shape.position(column), shape.position(WINDOW));
+    let at = column * words.channels + channel;
+    let scales: [L::V; WINDOW] = lanes.load_line(&words.sum_scales, at, WINDOW * words.channels);
+    for (value, scale) in line.iter_mut().zip(scales) {
+        *value = lanes.mul(lanes.whole(*value), scale);
+    }
+    outputs(lanes, line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use upscale_core::{Pixels, Rows};
+
+    use super::*;
+    use crate::calibrate::fast_plan;
+    use crate::plan::Plan;
+    use crate::shapes::{Random, Shape};
+    use crate::upscale::upscale;
+
+    const SHAPE: Shape = Shape::Compact {
+        channels: 40,
+        convs: 3,
+    };
+
+    fn run(plan: &Plan, source: &Pixels) -> Vec<f32> {
+        let mut output = Vec::new();
+        let mut sink = |rows: Rows<'_>| {
+            output.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        };
+        upscale(plan, source, 2, &mut sink, &|| false).unwrap();
+        output
+    }
+
+    fn noise(width: usize, height: usize, largest: f32) -> Pixels {
+        let mut random = Random(9);
+        let samples = (0..width * height * 3).map(|_| largest * random.unit());
+        Pixels::new(width, height, 3, samples.collect()).unwrap()
+    }
+
+    /// Scales from a picture whose colours go to 1.
+    fn plan_in_words(kernels: Kernels) -> Plan {
+        let network = SHAPE.network(4, 1);
+        let mut exact = Plan::new(&network, kernels);
+        exact.observed = Some(Observed::new(exact.layers.len()));
+        run(&exact, &noise(30, 24, 1.0));
+        let observed = exact.observed.take().unwrap();
+        Plan::new(&network, kernels).with_words(&observed)
+    }
+
+    fn words(plan: &Plan) -> Vec<(usize, &Words)> {
+        let layers = plan.layers.iter();
+        let words = layers.filter_map(|layer| Some((layer.channels, layer.words.as_ref()?)));
+        words.collect()
+    }
+
+    #[test]
+    fn no_sum_can_overflow() {
+        let Some(kernels) = Kernels::find(KernelSet::Portable) else {
+            panic!("portable kernels run everywhere");
+        };
+        let plan = plan_in_words(kernels);
+        assert_eq!(words(&plan).len(), 3);
+        for (channels, words) in words(&plan) {
+            for position in 0..POSITIONS {
+                // The portable set's panels are 8 wide.
+                for panel in words
+                    .matrix(position)
+                    .chunks(words.matrix(0).len() / channels * 8)
+                {
+                    for n in 0..8 {
+                        let pairs = panel.iter().skip(n).step_by(8).map(|pair| pair.to_bits());
+                        let halves = pairs.flat_map(|pair| [pair as i16, (pair >> 16) as i16]);
+                        let sum: i64 = halves.map(|half| i64::from(half).abs()).sum();
+                        assert!(sum <= 65_535, "{sum} at {position}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_set_has_the_same_sums_as_the_plain_one() {
+        let source = noise(37, 23, 1.0);
+        let sets = KernelSet::ALL.into_iter().filter_map(Kernels::find);
+        let outputs = sets.filter(|set| set.has_words() || matches!(set, Kernels::Portable(_)));
+        let outputs: Vec<_> = outputs
+            .map(|set| run(&plan_in_words(set), &source))
+            .collect();
+        for output in &outputs {
+            // Sets that multiply and add in one step round other inputs than the plain one: a level is 4e-3.
+            let worst = output.iter().zip(&outputs[0]).map(|(a, b)| (a - b).abs());
+            assert!(worst.fold(0.0, f32::max) < 1e-3);
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_all_scales_are_not_cut() {
+        let Some(kernels) = Kernels::find(KernelSet::Portable) else {
+            panic!("portable kernels run everywhere");
+        };
+        let exact = Plan::new(&SHAPE.network(4, 1), kernels);
+        let fast = plan_in_words(kernels);
+        // Fifty times as bright as anything that scales were made for, and back below 1 by a base that is nearest.
+        let source = noise(20, 20, 50.0);
+        let (given, expected) = (run(&fast, &source), run(&exact, &source));
+        let differ = given.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+        assert!(differ.fold(0.0, f32::max) < 0.2);
+        assert_eq!(tile_scale(32_767.0), 1.0);
+        assert_eq!(tile_scale(32_768.0), 0.5);
+        assert!(tile_scale(f32::INFINITY).is_nan());
+    }
+
+    #[test]
+    fn a_network_that_words_would_spoil_stays_in_single_precision() {
+        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        // Random gates multiply errors: its output differs by tens of levels.
+        let spoilt = fast_plan(&Shape::parse("x").unwrap().network(2, 1), kernels);
+        assert!(words(&spoilt).is_empty());
+        if kernels.has_words() {
+            let fast = fast_plan(&SHAPE.network(4, 1), kernels);
+            assert_eq!(words(&fast).len(), 3);
+        }
+    }
+}
