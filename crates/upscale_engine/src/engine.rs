@@ -202,8 +202,8 @@ impl Engine {
         self.upscale_until(source, scale, condition, sink, &|| false)
     }
 
-    /// As [`Engine::upscale`]; also ends with [`UpscaleError::Cancelled`] soon after `cancelled` says true. It is
-    /// asked by every thread, about every tenth of a millisecond.
+    /// As [`Engine::upscale`]; also ends with [`UpscaleError::Cancelled`] soon after `cancelled` says true, which it
+    /// must not take back. It is asked by every thread, about every tenth of a millisecond, by the reference every ten.
     ///
     /// # Errors
     /// As [`Engine::upscale`].
@@ -264,7 +264,7 @@ fn run_bands(
         let bands: Vec<Vec<f32>> = std::thread::scope(|scope| {
             let running = group
                 .iter()
-                .map(|&first| scope.spawn(move || band(network, source, first)));
+                .map(|&first| scope.spawn(move || band(network, source, first, cancelled)));
             let running: Vec<_> = running.collect();
             running
                 .into_iter()
@@ -288,7 +288,7 @@ fn run_bands(
 }
 
 /// The output rows that belong to source rows `first .. first + BAND_ROWS`.
-fn band(network: &Network, source: &Pixels, first: usize) -> Vec<f32> {
+fn band(network: &Network, source: &Pixels, first: usize, cancelled: Cancelled<'_>) -> Vec<f32> {
     let above = first.saturating_sub(network.reach()) / network.unshuffle * network.unshuffle;
     let end = (first + BAND_ROWS).min(source.height());
     let below = (end + network.reach()).min(source.height());
@@ -298,7 +298,7 @@ fn band(network: &Network, source: &Pixels, first: usize) -> Vec<f32> {
         return Vec::new();
     };
     let row = width * network.scale * channels * network.scale;
-    let output = reference::upscale(network, &crop);
+    let output = reference::upscale(network, &crop, cancelled);
     let kept = &output[(first - above) * row..(end - above) * row];
     kept.iter().map(|&v| v as f32).collect()
 }
@@ -328,9 +328,22 @@ mod tests {
                 ControlFlow::Continue(())
             };
             run_bands(&network, &source, 2, &mut sink, &|| false).unwrap();
-            let whole = reference::upscale(&network, &source);
+            let whole = reference::upscale(&network, &source, &|| false);
             assert_eq!(rows.len(), whole.len());
             assert!(rows.iter().zip(&whole).all(|(&a, &b)| a == b as f32));
         }
+    }
+
+    /// A layer of Compact over this picture takes a minute: the test would time out, not fail.
+    #[test]
+    fn the_reference_stops_in_the_middle_of_a_row() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let network = Shape::parse("compact").unwrap().network(4, 1);
+        let source = Pixels::new(100_000, 1, 3, vec![0.5; 300_000]).unwrap();
+        let asked = AtomicUsize::new(0);
+        let cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= 5;
+        let mut sink = |_: Rows<'_>| ControlFlow::Continue(());
+        let ended = run_bands(&network, &source, 1, &mut sink, &cancelled);
+        assert_eq!(ended, Err(UpscaleError::Cancelled));
     }
 }

@@ -5,6 +5,7 @@ use upscale_core::Pixels;
 
 use crate::bicubic::{phases, replicated};
 use crate::network::{Activation, Base, Combine, Layer, Network, PICTURE};
+use crate::run::Cancelled;
 
 /// A map: `[row][column][channel]`.
 struct Plane {
@@ -37,9 +38,10 @@ impl Plane {
 
 /// The whole output, interleaved, clamped to 0..1, with as many channels as the source (1 or 3).
 /// A gray source is run as RGB with three equal channels; its output is the mean of the three.
-pub(crate) fn upscale(network: &Network, source: &Pixels) -> Vec<f64> {
+/// What is given once `cancelled` says true means nothing.
+pub(crate) fn upscale(network: &Network, source: &Pixels, cancelled: Cancelled<'_>) -> Vec<f64> {
     let picture = rgb(source);
-    let last = run_layers(network, unshuffle(network, &picture));
+    let last = run_layers(network, unshuffle(network, &picture), cancelled);
     let mut output = shuffle_onto_base(network, &picture, &last);
     output.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
     if source.channels() == 1 {
@@ -77,13 +79,13 @@ fn unshuffle(network: &Network, picture: &Plane) -> Plane {
     map
 }
 
-fn run_layers(network: &Network, picture: Plane) -> Plane {
+fn run_layers(network: &Network, picture: Plane, cancelled: Cancelled<'_>) -> Plane {
     let mut maps: Vec<Option<Plane>> = network.maps.iter().map(|_| None).collect();
     let (w, h) = (picture.width, picture.height);
     maps[PICTURE] = Some(picture);
     for (index, layer) in network.layers.iter().enumerate() {
         let factor = network.factors[layer.output];
-        let mut output = convolve(network, layer, &maps, w * factor, h * factor);
+        let mut output = convolve((network, layer), &maps, w * factor, h * factor, cancelled);
         activate(&layer.activation, &mut output);
         for combine in &layer.combine {
             join(*combine, &mut output, &maps);
@@ -109,11 +111,11 @@ fn drop_unread(network: &Network, done: usize, maps: &mut [Option<Plane>]) {
 }
 
 fn convolve(
-    network: &Network,
-    layer: &Layer,
+    (network, layer): (&Network, &Layer),
     maps: &[Option<Plane>],
     width: usize,
     height: usize,
+    cancelled: Cancelled<'_>,
 ) -> Plane {
     let mut output = Plane::new(width, height, layer.bias.len());
     for pixel in output.values.chunks_exact_mut(layer.bias.len()) {
@@ -124,7 +126,8 @@ fn convolve(
     let mut first_channel = 0;
     for &map in &layer.inputs {
         if let Some(input) = &maps[map] {
-            accumulate(layer, first_channel, network, input, &mut output);
+            let output = &mut output;
+            accumulate((network, layer), first_channel, input, output, cancelled);
             first_channel += input.channels;
         }
     }
@@ -133,11 +136,11 @@ fn convolve(
 
 /// Adds what one input map contributes; outside the picture the input is zero. A smaller map's pixels are repeated.
 fn accumulate(
-    layer: &Layer,
+    (network, layer): (&Network, &Layer),
     first_channel: usize,
-    network: &Network,
     input: &Plane,
     output: &mut Plane,
+    cancelled: Cancelled<'_>,
 ) {
     let read = network.read_channels(layer);
     let (side, pad) = (layer.side, layer.side / 2);
@@ -146,6 +149,10 @@ fn accumulate(
     let repeat = output.width / input.width;
     for y in 0..output.height {
         for x in 0..output.width {
+            // 256 pixels of 64 x 64 channels are some 10 ms.
+            if x % 256 == 0 && cancelled() {
+                return;
+            }
             for (ky, kx) in (0..side).flat_map(|ky| (0..side).map(move |kx| (ky, kx))) {
                 let (iy, ix) = ((y + ky).wrapping_sub(pad), (x + kx).wrapping_sub(pad));
                 if iy >= output.height || ix >= output.width {
