@@ -357,7 +357,7 @@ impl Store {
 
     /// The second step of failing. The failure is durable already, so an error here is no error of the
     /// caller's: the refunds stay pending and [`Store::finish_refunds`] returns them.
-    async fn refund_now(&self, failed: Vec<TaskId>) {
+    pub(crate) async fn refund_now(&self, failed: Vec<TaskId>) {
         if failed.is_empty() {
             return;
         }

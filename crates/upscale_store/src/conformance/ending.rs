@@ -242,3 +242,20 @@ async fn a_result_whose_name_is_no_token_settles_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_refund_that_somebody_else_finished_is_not_given_again() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        let task = at.accepted(&account, "the key").await.id;
+        let claim = at.claimed().await;
+        at.store
+            .settle_first_step(&task, claim.attempt, failure(), 1.0)
+            .await
+            .unwrap();
+        assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
+        at.store.refund_now(vec![task]).await;
+        assert_eq!(at.account(&account).await.available, limits::PRICE);
+    })
+    .await;
+}

@@ -166,22 +166,6 @@ async fn a_transaction_that_somebody_left_open_is_named() {
 }
 
 #[tokio::test]
-async fn a_refund_that_somebody_else_finished_is_not_given_again() {
-    let Some(at) = postgres().await else { return };
-    let account = at.account_for(1).await;
-    let task = at.accepted(&account, "the key").await.id;
-    let claim = at.claimed().await;
-    at.store
-        .settle_first_step(&task, claim.attempt, failure(), 1.0)
-        .await
-        .unwrap();
-    assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
-    assert_eq!(db(&at.store).refund(vec![task]).await.unwrap(), 0);
-    assert_eq!(at.account(&account).await.available, limits::PRICE);
-    at.check_books().await;
-}
-
-#[tokio::test]
 async fn a_server_that_dies_is_unavailable_and_loses_nothing_that_was_answered() {
     let Some(server) = start_or_say() else { return };
     server.create_database("dies", None);

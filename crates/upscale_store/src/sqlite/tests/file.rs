@@ -167,23 +167,6 @@ async fn a_write_waiting_when_its_caller_goes_away_is_still_whole() {
 }
 
 #[tokio::test]
-async fn a_refund_that_somebody_else_finished_is_not_given_again() {
-    let at = sqlite().await;
-    let account = at.account_for(1).await;
-    let task = at.accepted(&account, "the key").await.id;
-    let claim = at.claimed().await;
-    at.store
-        .settle_first_step(&task, claim.attempt, failure(), 1.0)
-        .await
-        .unwrap();
-    assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
-    let db = file(&at.store);
-    assert_eq!(db.refund(vec![task]).await.unwrap(), 0);
-    assert_eq!(at.account(&account).await.available, limits::PRICE);
-    at.check_books().await;
-}
-
-#[tokio::test]
 async fn the_writing_connection_syncs_every_commit_and_the_reading_ones_cannot_write() {
     let at = sqlite().await;
     let db = file(&at.store);
