@@ -62,7 +62,7 @@ fn dead_rows(seconds_ago: u32) -> String {
          INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
          SELECT 'dead_{seconds_ago}_' || n, 'nobody', at, at, at, at + 270000000
          FROM generate_series(1, {DEAD_ROWS}) AS n,
-             (SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) - {seconds_ago}000000 AS at) AS then;
+             (SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) - {seconds_ago}000000 AS at) AS moment;
          DELETE FROM job WHERE account_id = 'nobody'"
     )
 }

@@ -13,7 +13,7 @@ use crate::{
             Commits, Home,
             postgres_server::{PostgresServer, start_or_say},
         },
-        setting::{NOON, Setting, example, failure, idempotency_key},
+        setting::{NOON, Setting, example, idempotency_key},
     },
 };
 

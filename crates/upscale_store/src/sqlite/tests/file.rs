@@ -7,7 +7,7 @@ use upscale_core::{TaskState, limits};
 
 use crate::{
     CreateOutcome, Store, StoreError, StoreOptions,
-    conformance::setting::{Setting, failure, sqlite},
+    conformance::setting::{Setting, sqlite},
     sqlite::Db,
 };
 
