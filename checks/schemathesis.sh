@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Schemathesis against the live service: every operation of the OpenAPI document with sound, unsound and connected
-# requests, 300 examples an operation. Fails on any 5xx and on any answer that the document does not promise. Takes the
-# binary of `cargo build`; `checks/schemathesis.sh 1000` asks for more examples.
+# requests, up to 1,000 examples an operation and phase. Fails on any 5xx, on any answer that the document does not promise, and
+# when fewer than 200 requests of an operation were answered (how many a path of one id yields varies from run to run: 230 to
+# 520 were seen). Takes the binary of `cargo build`; `checks/schemathesis.sh 2000` asks for more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-examples="${1:-300}"
+examples="${1:-1000}"
+wanted=200
 accounts=40
 upscale="$PWD/target/debug/upscale"
 python="$PWD/target/schemathesis/bin/python"
@@ -38,11 +40,11 @@ fi
 cd checks
 SCHEMATHESIS_KEYS="$folder/keys" SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 \
   "$python" -m schemathesis.cli run "$api/openapi.json" --url "$api" --phases examples,coverage,fuzzing,stateful \
-  --mode all --checks all --max-examples "$examples" --workers 2 --request-timeout 30 --generation-database none \
+  --mode all --checks all --max-examples "$examples" --seed 11 --workers 2 --request-timeout 30 --generation-database none \
   --generation-with-security-parameters false --no-color
 
 # Requests that all ended in 401 would pass as well: what was answered must show that the service was reached.
-"$python" - "$(value metrics <"$folder/ready")" "$examples" <<'PYTHON'
+"$python" - "$(value metrics <"$folder/ready")" "$wanted" <<'PYTHON'
 import re, sys, urllib.request
 
 text = urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode()
