@@ -1,5 +1,9 @@
 //! Chooses the networks that ship: for each scale the best tier that has a weight file. Weights are data; a better
-//! network is shipped by putting its file beside the others.
+//! network is shipped by putting its file beside the others. Face networks ship when both scales have one. Also
+//! fetches the face detector's model.
+
+#[path = "build/detector.rs"]
+mod detector;
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -19,6 +23,17 @@ fn main() -> io::Result<()> {
         code += &format!("/// The network for {scale}x.\n");
         code += &format!("pub(crate) const X{scale}: &[u8] = include_bytes!({best:?});\n");
     }
+    let faces = [2, 4].map(|scale| weights.join(format!("face-x{scale}.safetensors")));
+    code += "/// The face networks for 2x and 4x.\n";
+    code += "pub(crate) const FACES: Option<[&[u8]; 2]> = ";
+    code += &match faces.iter().all(|file| file.exists()) {
+        true => format!(
+            "Some([include_bytes!({:?}), include_bytes!({:?})]);\n",
+            faces[0], faces[1]
+        ),
+        false => "None;\n".to_owned(),
+    };
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
+    detector::copy_model(Path::new(&out)).map_err(|error| io::Error::other(error.to_string()))?;
     fs::write(Path::new(&out).join("shipped.rs"), code)
 }

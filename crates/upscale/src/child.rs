@@ -68,6 +68,7 @@ fn work(
         kernels,
         pixels_max: order.source_pixels_max,
         network,
+        face_enhance: order.face_enhance,
     };
     let mut last = 0;
     let mut progress = |share: f64| {

@@ -37,12 +37,16 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
         pixels_max: args
             .pixels_max
             .unwrap_or_else(|| pixels_max(scale, args.face_enhance)),
+        face_enhance: args.face_enhance,
     };
     let bytes = read_source(&args.input, args.pixels_max)?;
     let started = Instant::now();
     let upscaled = upscale(&bytes, &order, args)?;
     write_whole(&args.output, &upscaled.png)?;
     report(&args.output, &upscaled, started.elapsed());
+    if args.face_enhance {
+        eprintln!("{} faces", upscaled.faces);
+    }
     if args.timings {
         report_timings(&upscaled, started.elapsed());
     }

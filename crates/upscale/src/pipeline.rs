@@ -9,7 +9,8 @@ use std::{
 
 use upscale_core::{Condition, Pixels, Rows, Scale, limits};
 use upscale_engine::{
-    Engine, EngineOptions, KernelSet, ModelError, Network, Precision, UpscaleError,
+    Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
+    UpscaleError,
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, decode,
@@ -28,6 +29,8 @@ pub(crate) struct Order<'a> {
     pub(crate) pixels_max: u64,
     /// What runs in place of the network that ships for this scale.
     pub(crate) network: Option<&'a Arc<Network>>,
+    /// Whether faces are looked for and made clearer.
+    pub(crate) face_enhance: bool,
 }
 
 /// A finished result.
@@ -42,6 +45,8 @@ pub(crate) struct Upscaled {
     pub(crate) source_size: (u32, u32),
     /// Which attempt it came from.
     pub(crate) rung: Rung,
+    /// Faces that were made clearer.
+    pub(crate) faces: usize,
     /// What the attempt took.
     pub(crate) spent: Spent,
 }
@@ -51,7 +56,7 @@ pub(crate) struct Upscaled {
 pub(crate) struct Spent {
     /// From bytes to pixels.
     pub(crate) decode: Duration,
-    /// In the engine's calling thread, handing rows on not counted.
+    /// In the engine's calling thread, faces included, handing rows on not counted.
     pub(crate) network: Duration,
     /// Output check, balance, alpha: all of handing rows on but the encoder.
     pub(crate) check: Duration,
@@ -138,6 +143,9 @@ fn attempt(
             Rung::Plain => Precision::Exact,
         },
     };
+    let started = Instant::now();
+    let faces = enhance_faces(source, order, &options)?;
+    let face_time = started.elapsed();
     let shipped = Engine::shipped(options.clone())?;
     let brought = order
         .network
@@ -159,8 +167,12 @@ fn attempt(
     let factor = order.scale.factor();
     let mut writer =
         PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    let mut laid = Vec::new();
     work.run(&source.color, source.condition, &mut |rows| {
-        writer.push_rows(rows)
+        writer.push_rows(match &faces {
+            Some(faces) => faces.over(rows, &mut laid),
+            None => rows,
+        })
     })?;
     let (network, handing_on) = (work.network, work.handing_on);
     let facts = writer.finish().map_err(PipelineError::Output)?;
@@ -172,13 +184,30 @@ fn attempt(
         facts,
         source_format: source.header.format,
         rung,
+        faces: faces.map_or(0, |faces| faces.found().len()),
         spent: Spent {
             decode: Duration::ZERO,
-            network,
+            network: network + face_time,
             check: handing_on.saturating_sub(encode),
             encode,
         },
     })
+}
+
+/// The faces, made before the picture: they are laid over its rows while those stream by.
+fn enhance_faces(
+    source: &Source,
+    order: &Order,
+    options: &EngineOptions,
+) -> Result<Option<EnhancedFaces>, PipelineError> {
+    if !order.face_enhance {
+        return Ok(None);
+    }
+    let Some(enhancer) = FaceEnhancer::shipped(options.clone())? else {
+        return Ok(None);
+    };
+    let faces = enhancer.enhance(&source.color, order.scale, source.condition);
+    faces.map(Some).map_err(|error| engine_failed(&error))
 }
 
 /// Alpha goes first: the encoder writes colour and alpha of a row together.
@@ -253,6 +282,9 @@ fn engine_failed(error: &UpscaleError) -> PipelineError {
 }
 
 #[cfg(test)]
+mod real_faces;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use upscale_image::quality::Rgb8;
@@ -264,6 +296,7 @@ mod tests {
             scale,
             threads: 2,
             pixels_max: 24 * 18,
+            face_enhance: true,
         }
     }
 

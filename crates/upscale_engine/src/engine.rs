@@ -15,7 +15,7 @@ use crate::simd::{KernelSet, Kernels};
 use crate::upscale::{memory_bytes, upscale};
 
 /// The weights that ship, chosen by `build.rs`.
-mod shipped {
+pub(crate) mod shipped {
     include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 }
 

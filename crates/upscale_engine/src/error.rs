@@ -28,4 +28,10 @@ pub enum UpscaleError {
         /// What the source has.
         channels: usize,
     },
+    /// Faces were to be enhanced and could not be: the detector failed, or the network made what is no picture.
+    #[error("the faces could not be enhanced: {reason}")]
+    Face {
+        /// What failed.
+        reason: String,
+    },
 }

@@ -59,16 +59,39 @@ fn a_picture_of_one_pixel_is_a_picture() {
 }
 
 #[test]
-fn face_enhance_is_accepted_and_yields_a_result() {
+fn without_a_face_face_enhance_is_an_ordinary_upscale_to_the_last_byte() {
     let world = World::start();
-    let customer = world.customer("2");
-    let url = world.picture("/face.jpg", 32, 32);
-    for (key, scale) in [("face-key-2", 2), ("face-key-4", 4)] {
-        customer.upscale(
-            key,
-            &json!({ "image_url": url, "scale": scale, "face_enhance": true }),
-        );
+    let customer = world.customer("5");
+    let url = world.picture("/no-face.jpg", 72, 64);
+    for scale in [2, 4] {
+        let made = |face_enhance: bool| {
+            let key = format!("face-{face_enhance}-{scale}");
+            let order = json!({ "image_url": url, "scale": scale, "face_enhance": face_enhance });
+            let ended = customer.upscale(&key, &order);
+            customer.fetch("GET", &ended.result_url(), &[]).body
+        };
+        assert!(made(true) == made(false), "other bytes at {scale}x");
     }
+}
+
+/// The portrait belongs to others and is not in the repository; what happens inside the child's cage does.
+#[test]
+fn a_real_face_is_a_success_and_changes_the_result() {
+    let Some(data) = std::env::var_os("UPSCALE_TEST_DATA") else {
+        println!("left out: a real face, for UPSCALE_TEST_DATA is not set");
+        return;
+    };
+    let portrait = std::path::PathBuf::from(data).join("faces/portraits/A000022.jpg");
+    let bytes = std::fs::read(portrait).expect("UPSCALE_TEST_DATA has faces/portraits");
+    let world = World::start();
+    let customer = world.customer("5");
+    let url = world.serve_bytes("/portrait.jpg", bytes, (225, 275));
+    let made = |face_enhance: bool| {
+        let order = json!({ "image_url": url, "scale": 2, "face_enhance": face_enhance });
+        let ended = customer.upscale(&format!("real-face-{face_enhance}"), &order);
+        customer.fetch("GET", &ended.result_url(), &[]).body
+    };
+    assert!(made(true) != made(false), "the face stayed as it was");
 }
 
 #[test]

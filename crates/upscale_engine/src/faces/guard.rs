@@ -1,0 +1,169 @@
+//! Back-projection: a face may become clearer, not another. Shrunk to the source's size and smoothed, so that the
+//! source's own noise and blocks do not count, an enlarged face may differ from its source by a few levels only;
+//! what is more is taken back.
+
+use upscale_core::Pixels;
+
+use crate::bicubic::replicated;
+
+/// How far the smoothed means may lie apart: three levels of 255.
+const DIFFERENCE_MAX: f32 = 3.0 / 255.0;
+/// Means are taken over 5 x 5 source pixels: noise of 5 levels has 1 left, the mean error of a JPEG block less.
+const RADIUS: isize = 2;
+
+/// Takes back what `face` (rows of `source.width() * factor` pixels) differs too much by, and clamps it to 0..1.
+pub(super) fn hold(face: &mut [f32], source: &Pixels, factor: usize) {
+    let excess = excess(face, source, factor);
+    let (width, channels) = (source.width(), source.channels());
+    let stride = width * factor * channels;
+    for (y, row) in face.chunks_exact_mut(stride).enumerate() {
+        for (x, pixel) in row.chunks_exact_mut(channels).enumerate() {
+            for (channel, sample) in pixel.iter_mut().enumerate() {
+                let taken = between(&excess, source, factor, (x, y), channel);
+                *sample = (*sample - taken).clamp(0.0, 1.0);
+            }
+        }
+    }
+}
+
+/// For every source sample, how far the smoothed difference lies beyond what is allowed; mostly 0.
+fn excess(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
+    let mut differences = shrunk(face, source, factor);
+    for (difference, sample) in differences.iter_mut().zip(source.samples()) {
+        *difference -= sample;
+    }
+    let smooth = smoothed(&differences, source);
+    let beyond = |d: f32| d - d.clamp(-DIFFERENCE_MAX, DIFFERENCE_MAX);
+    smooth.into_iter().map(beyond).collect()
+}
+
+/// Means of `factor` x `factor` output pixels.
+fn shrunk(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
+    let (width, channels) = (source.width(), source.channels());
+    let stride = width * factor * channels;
+    let mut sums = vec![0.0; source.samples().len()];
+    for (y, row) in face.chunks_exact(stride).enumerate() {
+        let sums = &mut sums[y / factor * width * channels..];
+        for (x, pixel) in row.chunks_exact(channels).enumerate() {
+            let sums = &mut sums[x / factor * channels..][..channels];
+            sums.iter_mut().zip(pixel).for_each(|(sum, v)| *sum += v);
+        }
+    }
+    let share = 1.0 / (factor * factor) as f32;
+    sums.iter_mut().for_each(|sum| *sum *= share);
+    sums
+}
+
+/// Means over squares of `2 * RADIUS + 1` source pixels, edges replicated.
+fn smoothed(plane: &[f32], like: &Pixels) -> Vec<f32> {
+    let (width, height, channels) = (like.width(), like.height(), like.channels());
+    let mean = |from: &[f32], index: &dyn Fn(isize) -> usize| -> f32 {
+        let sum: f32 = (-RADIUS..=RADIUS).map(|step| from[index(step)]).sum();
+        sum / (2 * RADIUS + 1) as f32
+    };
+    let at = |x: usize, y: usize, channel: usize| (y * width + x) * channels + channel;
+    let every = || {
+        (0..height).flat_map(move |y| {
+            (0..width).flat_map(move |x| (0..channels).map(move |channel| (x, y, channel)))
+        })
+    };
+    let rows: Vec<f32> = every()
+        .map(|(x, y, c)| {
+            mean(plane, &|step| {
+                at(replicated(x as isize + step, width), y, c)
+            })
+        })
+        .collect();
+    every()
+        .map(|(x, y, c)| {
+            mean(&rows, &|step| {
+                at(x, replicated(y as isize + step, height), c)
+            })
+        })
+        .collect()
+}
+
+/// A source plane at an output pixel, interpolated linearly between the centres of source pixels.
+fn between(
+    plane: &[f32],
+    like: &Pixels,
+    factor: usize,
+    (x, y): (usize, usize),
+    channel: usize,
+) -> f32 {
+    let (left, right, across) = neighbours(x, factor, like.width());
+    let (above, below, down) = neighbours(y, factor, like.height());
+    let at = |x: usize, y: usize| plane[(y * like.width() + x) * like.channels() + channel];
+    let upper = at(left, above) + across * (at(right, above) - at(left, above));
+    let lower = at(left, below) + across * (at(right, below) - at(left, below));
+    upper + down * (lower - upper)
+}
+
+/// The source pixels on both sides of an output pixel's centre, and how near the second one is.
+fn neighbours(at: usize, factor: usize, size: usize) -> (usize, usize, f32) {
+    let centre = (at as f32 + 0.5) / factor as f32 - 0.5;
+    let low = centre.floor();
+    let pixel = |position: f32| replicated(position as isize, size);
+    (pixel(low), pixel(low + 1.0), centre - low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(channels: usize) -> Pixels {
+        let samples = (0..12 * 10 * channels).map(|i| 0.3 + 0.02 * (i % 7) as f32);
+        Pixels::new(12, 10, channels, samples.collect()).unwrap()
+    }
+
+    fn repeated(source: &Pixels, factor: usize, change: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+        let mut face = Vec::new();
+        for y in 0..source.height() * factor {
+            for x in 0..source.width() * factor {
+                for channel in 0..source.channels() {
+                    let at = x / factor * source.channels() + channel;
+                    face.push(source.row(y / factor)[at] + change(x, y));
+                }
+            }
+        }
+        face
+    }
+
+    #[test]
+    fn detail_that_shrinks_away_and_small_changes_stay_untouched() {
+        for (channels, factor) in [(1, 2), (3, 4)] {
+            let source = source(channels);
+            let checks = |x: usize, y: usize| [0.1, -0.1][(x + y) % 2];
+            let face = repeated(&source, factor, |x, y| checks(x, y) + 0.008);
+            let mut held = face.clone();
+            hold(&mut held, &source, factor);
+            assert_eq!(held, face);
+        }
+    }
+
+    #[test]
+    fn a_face_that_grew_lighter_is_taken_back_to_three_levels() {
+        for (channels, factor) in [(1, 4), (3, 2)] {
+            let source = source(channels);
+            let mut face = repeated(&source, factor, |_, _| 0.2);
+            hold(&mut face, &source, factor);
+            let means = shrunk(&face, &source, factor);
+            for (mean, sample) in means.iter().zip(source.samples()) {
+                assert!((mean - sample - DIFFERENCE_MAX).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn an_eye_that_was_not_there_loses_most_of_itself() {
+        let source = Pixels::new(40, 40, 1, vec![0.6; 1_600]).unwrap();
+        let in_eye = |x: usize, y: usize| x.abs_diff(80) < 24 && y.abs_diff(80) < 24;
+        let mut face = repeated(&source, 4, |x, y| if in_eye(x, y) { -0.4 } else { 0.0 });
+        hold(&mut face, &source, 4);
+        let means = shrunk(&face, &source, 4);
+        let darkness: f32 = means.iter().map(|mean| (0.6 - mean).max(0.0)).sum();
+        // Its 12 x 12 source pixels began with 0.4 each; near its edge the smoothed difference is a half.
+        assert!(darkness < 0.4 * 0.4 * 144.0, "{darkness}");
+        assert!(face.iter().all(|sample| (0.0..=1.0).contains(sample)));
+    }
+}

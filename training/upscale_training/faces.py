@@ -1,0 +1,161 @@
+"""Trains a face network from a general one: `python -m upscale_training.faces CONFIG --faces FOLDER`.
+
+FOLDER holds portraits and a `SOURCES.tsv` (columns `file`, `licence` and the landmarks). A quarter of the persons is
+never trained on; face_gates.py judges on them. What a face network is for is seen in the damage: a face in a real
+file is small, noisy and went through JPEG, so three quarters of what is seen here is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import csv
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from . import degrade
+from .data import MULTIPLE, as_batch, packed, place, read_picture
+from .mixture import Draw, Group, Mixture, clean_group, damaged_group
+from .resize import resize_8bit
+from .train import Recipe, Run, read_recipe, train
+
+# One person in four is kept for judging.
+HELD_OUT_OF = 4
+# Sizes in which a picture is seen, as far as it stays large enough for a patch.
+SIZES = (1.0, 0.7, 0.45, 0.3)
+# How far the middle of a patch may lie from the middle of eyes and mouth, in sides of the patch: the band that
+# makes a face that person is seen in nearly every patch.
+JITTER = 0.3
+# Noise of the group that is noisy and not compressed, in levels of 255.
+NOISE_MAX = 9.0
+SHARES = Mixture(mild=0.3, strong=0.2)
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """A picture of a face; `middle` (x, y) of eyes, nose and mouth in pixels."""
+
+    file: str
+    licence: str
+    middle: tuple[float, float]
+
+    def is_held_out(self) -> bool:
+        """By the name alone, so that a longer list keeps everybody on their side. A portrait is one person."""
+        if not self.file.startswith("portraits/"):
+            return False
+        return hashlib.sha256(self.file.encode()).digest()[0] % HELD_OUT_OF == 0
+
+
+def read_portraits(folder: Path) -> list[Portrait]:
+    with open(folder / "SOURCES.tsv", newline="", encoding="utf-8") as file:
+        return [portrait(row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+
+
+def portrait(row: dict[str, str]) -> Portrait:
+    marks = landmarks(row).mean(axis=0)
+    return Portrait(row["file"], row["licence"], (float(marks[0]), float(marks[1])))
+
+
+def landmarks(row: dict[str, str]) -> NDArray:
+    """[5, 2]: right eye, left eye, nose, right and left corner of the mouth, as x and y."""
+    column = next(name for name in row if name.startswith("right_eye_x"))
+    return np.array([float(number) for number in row[column].split(",")]).reshape(5, 2)
+
+
+class Faces:
+    """The portraits to train on, in several sizes; takes the place of data.Pictures."""
+
+    def __init__(self, folder: Path, cache: Path, recipe: Recipe, device: str = "cpu") -> None:
+        cache.mkdir(parents=True, exist_ok=True)
+        self.scale, self.device = recipe.scale, device
+        chosen = [one for one in read_portraits(folder) if not one.is_held_out()]
+        working = -(-max(recipe.patch_sides) // 16) * 16 + 16
+        least = (working + 2 * degrade.MARGIN) * self.scale
+        views = [view for one in chosen for view in sizes(folder, one, least)]
+        self.middles = [(one.middle[0] * size, one.middle[1] * size) for one, size in views]
+        key = hashlib.sha256(f"{[(one.file, size) for one, size in views]}".encode()).hexdigest()[:12]
+        self.packed = packed(cache / f"faces-{key}", (seen(folder / one.file, size) for one, size in views))
+
+    def patches(self, draw: Draw, size: int, side: int) -> Tensor:
+        """[size, 3, side, side] in 0..1, upright, half of them mirrored."""
+        return as_batch([self.patch(draw, side) for _ in range(size)]).to(self.device)
+
+    def patch(self, draw: Draw, side: int) -> NDArray[np.uint8]:
+        at = int(draw.integers(len(self.packed)))
+        picture = self.packed[at]
+        x, y = (
+            int(np.clip(middle + (draw.uniform(-JITTER, JITTER) - 0.5) * side, 0, length - side))
+            for middle, length in zip(self.middles[at], (picture.shape[1], picture.shape[0]), strict=True)
+        )
+        return place(picture[y : y + side, x : x + side], 0, draw.integers(2))
+
+
+def sizes(folder: Path, one: Portrait, least: int) -> list[tuple[Portrait, float]]:
+    """Those of SIZES in which both sides have `least` pixels."""
+    with Image.open(folder / one.file) as image:
+        shorter = min(length - length % MULTIPLE for length in image.size)
+    return [(one, size) for size in SIZES if round(shorter * size) >= least]
+
+
+def seen(path: Path, size: float) -> NDArray[np.uint8]:
+    whole = read_picture(path)
+    height, width = (round(length * size) for length in whole.shape[:2])
+    return whole if size == 1.0 else resize_8bit(whole, height, width)
+
+
+class FaceRun(Run):
+    """Goes on from a finished network of the same shape, with other groups."""
+
+    def __init__(self, recipe: Recipe, device: str) -> None:
+        super().__init__(replace(recipe, start_from=""), device)
+        state = torch.load(recipe.start_from, map_location=device, weights_only=True)
+        self.network.load_state_dict(state["average"])
+        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.recipe = recipe
+
+    def groups(self, faces: Faces) -> list[tuple[Group, float]]:
+        """A quarter clean, a quarter noisy without compression, half through JPEG."""
+        recipe, draw = self.recipe, np.random.default_rng([self.recipe.seed, self.step])
+        side, whole = recipe.patch_side(self.step), 2 * recipe.batch + recipe.damaged
+        clean = clean_group(faces, draw, recipe.batch, side, SHARES)
+        noisy = with_noise(clean_group(faces, draw, recipe.batch, side, SHARES), draw)
+        damaged = damaged_group(faces, draw, recipe.damaged, side, SHARES)
+        return [(clean, recipe.batch / whole), (noisy, recipe.batch / whole), (damaged, recipe.damaged / whole)]
+
+
+def with_noise(group: Group, draw: Draw) -> Group:
+    """The file says nothing of noise: what is told stays."""
+    levels = torch.from_numpy(draw.uniform(0.0, NOISE_MAX, len(group.small))).float()
+    drawn = torch.from_numpy(draw.standard_normal(group.small.shape, np.float32))
+    spoilt = degrade.noise(group.small, levels.to(group.small.device), drawn.to(group.small.device))
+    return replace(group, small=degrade.round_8bit(spoilt))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its portraits")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="checkpoints and caches")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
+    parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    recipe = read_recipe(arguments.config)
+    faces = Faces(arguments.faces, arguments.runs / "cache", recipe, arguments.device)
+    run, checkpoint = FaceRun(recipe, arguments.device), arguments.runs / f"{recipe.name}.pt"
+    if checkpoint.exists():
+        run.restore(checkpoint)
+    train(run, faces, checkpoint, arguments.stop_at or recipe.steps)
+
+
+if __name__ == "__main__":
+    main()
