@@ -53,9 +53,13 @@ class Portrait:
         return hashlib.sha256(self.file.encode()).digest()[0] % HELD_OUT_OF == 0
 
 
-def read_portraits(folder: Path) -> list[Portrait]:
+def rows(folder: Path) -> list[dict[str, str]]:
     with open(folder / "SOURCES.tsv", newline="", encoding="utf-8") as file:
-        return [portrait(row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def read_portraits(folder: Path) -> list[Portrait]:
+    return [portrait(row) for row in rows(folder)]
 
 
 def portrait(row: dict[str, str]) -> Portrait:

@@ -123,13 +123,16 @@ class Run:
             optimiser.zero_grad()
             for group in optimiser.param_groups:
                 group["lr"] = recipe.rate(self.step)
-        loss = sum(self.gradients(group, share) for group, share in groups(recipe, pictures, self.step))
+        loss = sum(self.gradients(group, share) for group, share in self.groups(pictures))
         nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
         for optimiser in self.optimisers:
             optimiser.step()
         self.follow()
         self.step += 1
         return loss
+
+    def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
+        return groups(self.recipe, pictures, self.step)
 
     def gradients(self, group: Group, share: float) -> Tensor:
         """Adds the gradients of one group, weighted by its share of the step; returns its part of the loss."""

@@ -1,0 +1,96 @@
+"""Faces: who is trained on and who is judged, what a patch is, whose face a face is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from upscale_training.data import read_picture
+from upscale_training.face_gates import DAMAGES, around, eye_band
+from upscale_training.faces import Faces, landmarks, read_portraits, with_noise
+from upscale_training.identity import rank_one
+from upscale_training.mixture import Group
+from upscale_training.resize import resize_8bit
+from upscale_training.train import Recipe
+
+MARKS = "80,100,140,100,110,140,88,170,132,170"
+
+
+def person(seed: int) -> np.ndarray:
+    """A picture as large as a portrait, with spots that nobody else has."""
+    coarse = np.random.default_rng(seed).integers(40, 220, (34, 28, 3), dtype=np.uint8)
+    return resize_8bit(coarse, 275, 225)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "portraits").mkdir()
+    lines = ["file\tlicence\tright_eye_x,y,left_eye_x,y,nose_x,y,mouth_r_x,y,mouth_l_x,y (in file)"]
+    for number in range(12):
+        name = f"portraits/{number}.png"
+        Image.fromarray(person(number)).save(tmp_path / name)
+        lines.append(f"{name}\tpublic domain\t{MARKS}")
+    (tmp_path / "SOURCES.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_nobody_is_on_both_sides_and_a_longer_list_moves_nobody(folder: Path) -> None:
+    before = {one.file: one.is_held_out() for one in read_portraits(folder)}
+    assert 0 < sum(before.values()) < len(before)
+    with open(folder / "SOURCES.tsv", "a") as file:
+        file.write(f"portraits/new.png\tpublic domain\t{MARKS}\n")
+    after = {one.file: one.is_held_out() for one in read_portraits(folder)}
+    assert before.items() <= after.items()
+
+
+def test_only_those_who_are_not_held_out_are_trained_on(folder: Path) -> None:
+    recipe = Recipe("face", 4, 1, patch_sides=(32,))
+    faces = Faces(folder, folder / "cache", recipe)
+    trained = [one for one in read_portraits(folder) if not one.is_held_out()]
+    assert len(faces.packed) == len(trained)
+    for at, one in enumerate(trained):
+        assert np.array_equal(faces.packed[at], read_picture(folder / one.file))
+
+
+def test_a_patch_lies_round_the_face_and_depends_on_the_draw_alone(folder: Path) -> None:
+    faces = Faces(folder, folder / "cache", Recipe("face", 2, 1, patch_sides=(32,)))
+    one, same = (faces.patches(np.random.default_rng(3), 4, 112) for _ in range(2))
+    assert one.shape == (4, 3, 112, 112) and bool((one == same).all())
+    assert float(one.min()) >= 0.0 and float(one.max()) <= 1.0
+
+
+def test_noise_is_added_to_the_small_picture_and_what_is_told_stays() -> None:
+    import torch
+
+    group = Group(torch.full((2, 3, 16, 16), 0.5), torch.full((2, 3, 64, 64), 0.5), torch.tensor([1.0, 0, 0, 0]))
+    noisy = with_noise(group, np.random.default_rng(1))
+    assert float((noisy.small - 0.5).std()) > 0.0
+    assert noisy.clean is group.clean and noisy.condition is group.condition
+
+
+def test_a_face_is_nearest_to_itself_when_blurred_and_to_another_when_exchanged() -> None:
+    people = [person(seed) for seed in range(8)]
+    blurred = [resize_8bit(resize_8bit(one, 68, 56), 275, 225) for one in people]
+    assert rank_one(people, blurred) == 1.0
+    assert rank_one(people, blurred[1:] + blurred[:1]) == 0.0
+
+
+def test_the_boxes_hold_the_landmarks() -> None:
+    marks = landmarks({"right_eye_x": MARKS})
+    for part, inside in ((around(marks), marks), (eye_band(marks), marks[:2])):
+        for x, y in inside:
+            assert part[0].start <= y < part[0].stop and part[1].start <= x < part[1].stop
+
+
+def test_every_damage_is_a_file_that_can_be_read() -> None:
+    import io
+
+    small = resize_8bit(person(1), 68, 56)
+    for name, damage in DAMAGES.items():
+        with Image.open(io.BytesIO(damage(small))) as image:
+            read = np.asarray(image.convert("RGB"))
+        assert read.shape == small.shape
+        assert np.array_equal(read, small) == (name == "clean"), name

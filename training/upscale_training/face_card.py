@@ -1,0 +1,64 @@
+"""Turns a checkpoint of faces.py into what ships: `python -m upscale_training.face_card CHECKPOINT --out FOLDER`.
+
+Weights and golden pair are export.py's. The card's figures are what face_gates.py printed, given by `--gates FILE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+
+from .export import Counter, current_commit, export, listed
+from .faces import read_portraits
+from .train import Recipe
+
+
+def card(path: Path, recipe: Recipe, state: dict, folder: Path, gates: str) -> str:
+    people = read_portraits(folder)
+    trained = [one for one in people if not one.is_held_out()]
+    licences = listed(Counter(one.licence for one in trained))
+    content = path.read_bytes()
+    settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in state["recipe"].items())
+    return f"""# {recipe.name}
+
+Enlarges faces {recipe.scale} times, for `face_enhance`; the engine runs it inside the boxes of faces only.
+Made by this project; licence as the repository's (Apache-2.0), commercial use: yes.
+
+- file: {path.name}, {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}
+- shape, conditions and golden pair: as the general network's
+- trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock on a busy CPU
+- code at commit {current_commit()}
+
+## Figures
+`training/upscale_training/face_gates.py`, the whole program with and without `--face-enhance`, on the
+{len(people) - len(trained)} persons who were never trained on:
+
+{gates.strip() or "Not measured at this export."}
+
+## Data
+{len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
+A quarter of what was seen was clean, a quarter noisy (up to 9 levels), half went through JPEG, half of that with
+blur or noise before (`faces.py`). Started from the general network of the same scale.
+
+## Recipe
+{settings}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--faces", type=Path, required=True, help="the folder trained on, for its sources")
+    parser.add_argument("--gates", type=Path, help="what face_gates.py printed")
+    arguments = parser.parse_args()
+    path, recipe, state = export(arguments.checkpoint, arguments.out, current_commit())
+    gates = arguments.gates.read_text(encoding="utf-8") if arguments.gates else ""
+    text = card(path, recipe, state, arguments.faces, gates)
+    (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Whether face_enhance helps, judged on persons that were never trained on: the shipped program against itself.
+
+`python -m upscale_training.face_gates --upscale PROGRAM --faces FOLDER --without FOLDER`
+
+Every held-out portrait is shrunk (antialiased bicubic), spoilt and written as the file that a customer would send;
+PROGRAM enlarges it with and without `--face-enhance`. Every gate is printed; the exit status is 1 where one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from .evaluate import luma, psnr
+from .faces import landmarks, read_portraits, rows
+from .identity import rank_one
+from .resize import resize_8bit
+
+Picture = NDArray[np.uint8]
+
+
+def jpeg(quality: int) -> Callable[[Picture], bytes]:
+    def file(small: Picture) -> bytes:
+        written = io.BytesIO()
+        Image.fromarray(small).save(written, "JPEG", quality=quality)
+        return written.getvalue()
+
+    return file
+
+
+def noisy(small: Picture) -> bytes:
+    """Noise of 5 levels, the same for every run; a lossless file."""
+    drawn = np.random.default_rng(small.shape).normal(0.0, 5.0, small.shape)
+    written = io.BytesIO()
+    Image.fromarray(np.clip(small + drawn + 0.5, 0.0, 255.0).astype(np.uint8)).save(written, "PNG")
+    return written.getvalue()
+
+
+def clean(small: Picture) -> bytes:
+    written = io.BytesIO()
+    Image.fromarray(small).save(written, "PNG")
+    return written.getvalue()
+
+
+DAMAGES = {"JPEG 30": jpeg(30), "JPEG 50": jpeg(50), "JPEG 70": jpeg(70), "noise 5": noisy, "clean": clean}
+# The gates hold for these; a clean file is shown beside them.
+JUDGED = ("JPEG 30", "JPEG 50", "JPEG 70", "noise 5")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One portrait under one damage, without (first) and with face_enhance."""
+
+    found: int
+    box: tuple[float, float]
+    eyes: tuple[float, float]
+    consistency: tuple[float, float]
+    pictures: tuple[Picture, Picture]
+
+
+def enlarge(program: Path, file: bytes, scale: int, faces: bool) -> tuple[Picture, int]:
+    """The program's result and how many faces it says it made clearer."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder) / "source", Path(folder) / "result.png"
+        source.write_bytes(file)
+        order = [program, "file", source, result, "--scale", str(scale), "--threads", "1"]
+        done = subprocess.run(
+            [*order, *(["--face-enhance"] if faces else [])], capture_output=True, text=True, check=True
+        )
+        said = [line for line in done.stderr.splitlines() if line.endswith(" faces")]
+        with Image.open(result) as image:
+            return np.asarray(image.convert("RGB")), int(said[0].split()[0]) if said else 0
+
+
+def around(marks: NDArray) -> tuple[slice, slice]:
+    """Rows and columns of the face: from the forehead to the chin, by the distance of eyes and mouth."""
+    eyes, mouth = marks[:2].mean(axis=0), marks[3:].mean(axis=0)
+    height = mouth[1] - eyes[1]
+    middle = marks.mean(axis=0)[0]
+    rows_ = slice(max(0, int(eyes[1] - 1.1 * height)), int(mouth[1] + 0.8 * height))
+    return rows_, slice(max(0, int(middle - 1.3 * height)), int(middle + 1.3 * height))
+
+
+def eye_band(marks: NDArray) -> tuple[slice, slice]:
+    """Both eyes with their brows."""
+    eyes, mouth = marks[:2], marks[3:].mean(axis=0)
+    half = 0.3 * (mouth[1] - eyes[:, 1].mean())
+    left, right = eyes[:, 0].min(), eyes[:, 0].max()
+    side = 0.35 * (right - left)
+    return (
+        slice(max(0, int(eyes[:, 1].min() - half)), int(eyes[:, 1].max() + half)),
+        slice(max(0, int(left - side)), int(right + side)),
+    )
+
+
+def judge(program: Path, original: Picture, marks: NDArray, damage: str, scale: int) -> Mark:
+    small = resize_8bit(original, original.shape[0] // scale, original.shape[1] // scale)
+    file = DAMAGES[damage](small)
+    (plain, _), (faces, found) = (enlarge(program, file, scale, flag) for flag in (False, True))
+    both = (plain, faces)
+
+    def marks_of(part: tuple[slice, slice]) -> tuple[float, float]:
+        one, other = (psnr(luma(original)[part], luma(made)[part]) for made in both)
+        return one, other
+
+    back = tuple(psnr(luma(small), luma(resize_8bit(made, *small.shape[:2]))) for made in both)
+    return Mark(found, marks_of(around(marks)), marks_of(eye_band(marks)), (back[0], back[1]), both)
+
+
+def held_out(folder: Path, scale: int) -> list[tuple[Picture, NDArray]]:
+    """Portraits with their landmarks, cut to a multiple of the scale."""
+    known = {row["file"]: landmarks(row) for row in rows(folder)}
+    found = []
+    for one in read_portraits(folder):
+        if one.is_held_out():
+            with Image.open(folder / one.file) as image:
+                picture = np.asarray(image.convert("RGB"))
+            cut = picture[: picture.shape[0] // scale * scale, : picture.shape[1] // scale * scale]
+            found.append((cut, known[one.file]))
+    return found
+
+
+def changed_without_faces(program: Path, folder: Path, names: list[str]) -> tuple[int, int, int]:
+    """Pictures without a face: how many, detections in them, samples changed where nothing was detected."""
+    detections = samples = 0
+    for name in names:
+        file = (folder / name).read_bytes()
+        (plain, _), (faces, found) = (enlarge(program, file, 2, flag) for flag in (False, True))
+        detections += found
+        samples += int((plain != faces).sum()) if found == 0 else 0
+    return len(names), detections, samples
+
+
+def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str], list[tuple[str, bool]]]:
+    """The table, and each gate with whether it holds."""
+    lines = ["| damage | found | box dB | improved | eyes not worse | consistency dB | rank 1 plain | rank 1 faces |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    gates = []
+    gallery = [original for original, _ in people]
+    for damage in DAMAGES:
+        with ThreadPoolExecutor(jobs) as pool:
+            marks = list(pool.map(lambda one, damage=damage: judge(program, *one, damage, scale), people))
+        gain = np.array([mark.box[1] - mark.box[0] for mark in marks])
+        eyes = np.array([mark.eyes[1] - mark.eyes[0] for mark in marks])
+        back = float(np.mean([mark.consistency[1] - mark.consistency[0] for mark in marks]))
+        ranks = [rank_one(gallery, [mark.pictures[which] for mark in marks]) for which in (0, 1)]
+        found = sum(mark.found > 0 for mark in marks)
+        better, kept = float((gain > 0).mean()), float((eyes >= 0).mean())
+        lines.append(
+            f"| {damage} | {found}/{len(marks)} | {gain.mean():+.2f} | {better:.0%} | {kept:.0%} "
+            f"| {back:+.2f} | {ranks[0]:.3f} | {ranks[1]:.3f} |"
+        )
+        if damage in JUDGED:
+            gates += [
+                (f"{damage}: face box {gain.mean():+.2f} dB, at least +0.30", gain.mean() >= 0.3),
+                (f"{damage}: {better:.0%} of faces improved, at least 80 %", better >= 0.8),
+                (f"{damage}: eye band not worse on {kept:.0%}, at least 95 %", kept >= 0.95),
+                (f"{damage}: consistency {back:+.2f} dB, at least -0.30", back >= -0.3),
+                (f"{damage}: rank 1 {ranks[1]:.3f}, at least {ranks[0]:.3f}", ranks[1] >= ranks[0]),
+            ]
+    return lines, gates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--upscale", type=Path, required=True, help="the program to judge")
+    parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its portraits")
+    parser.add_argument("--without", type=Path, help="folder of pictures without faces")
+    parser.add_argument("--scale", type=int, choices=(2, 4), default=4)
+    parser.add_argument("--people", type=int, default=0, help="only so many of the held-out persons; 0: all")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    program = arguments.upscale.resolve()
+    people = held_out(arguments.faces, arguments.scale)
+    people = people[: arguments.people or len(people)]
+    lines, gates = report(program, people, arguments.scale, arguments.jobs)
+    if arguments.without:
+        names = sorted(path.name for path in arguments.without.iterdir() if path.suffix != ".tsv")
+        count, detections, samples = changed_without_faces(program, arguments.without, names)
+        gates.append((f"{detections} detections in {count} pictures, at most 1 in 20", detections * 20 <= count))
+        gates.append((f"{samples} samples changed where nothing was detected, none", samples == 0))
+    print(f"{len(people)} persons at {arguments.scale}x", *lines, sep="\n")
+    for text, holds in gates:
+        print("holds " if holds else "FAILS ", text)
+    print(json.dumps({"failed": sum(not holds for _, holds in gates), "gates": len(gates)}))
+    sys.exit(0 if all(holds for _, holds in gates) else 1)
+
+
+if __name__ == "__main__":
+    main()
