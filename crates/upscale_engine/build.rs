@@ -1,5 +1,5 @@
 //! Chooses the networks that ship: for each scale the best tier that has a weight file. Weights are data; a better
-//! network is shipped by putting its file beside the others, and one for clean pictures beside that (`NAME-clean`). Face networks ship when both scales have one. Also
+//! network is shipped by putting its file beside the others. Face networks ship when both scales have one. Also
 //! fetches the face detector's model.
 
 #[path = "build/detector.rs"]
@@ -22,15 +22,6 @@ fn main() -> io::Result<()> {
         let best = best.ok_or_else(|| io::Error::other(format!("no weights for {scale}x")))?;
         code += &format!("/// The network for {scale}x.\n");
         code += &format!("pub(crate) const X{scale}: &[u8] = include_bytes!({best:?});\n");
-        let clean = best
-            .to_string_lossy()
-            .replace(".safetensors", "-clean.safetensors");
-        code += "/// What runs in its place where the picture is known to be clean.\n";
-        code += &format!("pub(crate) const X{scale}_CLEAN: Option<&[u8]> = ");
-        code += &match Path::new(&clean).exists() {
-            true => format!("Some(include_bytes!({clean:?}));\n"),
-            false => "None;\n".to_owned(),
-        };
     }
     let faces = [2, 4].map(|scale| weights.join(format!("face-x{scale}.safetensors")));
     code += "/// The face networks for 2x and 4x.\n";

@@ -27,8 +27,7 @@ border of the scale shaved; means over the pictures of a set. None of them was t
 pages drawn by code from seeds that training does not use. Inputs: shrunk by MATLAB's bicubic (`box`: by plain
 means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **true**, unknown
 and lie are what the network was told of the file; a lie is a clean file for a JPEG and JPEG 50 for a clean one. The
-clean-only net (`NAME-clean`, of the same shape, trained on clean pictures alone) is what the service runs where a file
-is known to be clean: for `clean` and `box` its column is what ships, for the rest **true** is.
+clean-only net is the one that shipped before, of the same shape, trained on clean pictures alone.
 
 ## Beside published networks
 Set5, clean bicubic inputs, the papers' own figures; multiplies for an output of 1280x720, at 2x and 4x.
@@ -160,15 +159,10 @@ def report(found: Table, name: str, scale: int) -> str:
 
 def page(measured: list[tuple[str, int, Table]], networks: list[Network]) -> str:
     """docs/quality.md: the published figures with ours among them, then a report for each network."""
+    set5 = [found.get(("Set5", "clean"), {}).get("true") for _, _, found in measured]
+    names = ", ".join(name for name, _, _ in measured)
     cost = " / ".join(f"{multiplies(network):.1f}" for network in networks)
-    set5 = [found.get(("Set5", "clean"), {}) for _, _, found in measured]
-    ours = "\n".join(
-        f"| **{', '.join(name + suffix for name, _, _ in measured)}** | {cost} | "
-        + " | ".join(f"**{marks[column]:.2f}**" if column in marks else "-" for marks in set5)
-        + " |"
-        for column, suffix in (("true", ""), ("plain", "-clean"))
-        if any(column in marks for marks in set5)
-    )
+    ours = f"| **{names}** | {cost} | " + " | ".join("-" if one is None else f"**{one:.2f}**" for one in set5) + " |"
     reports = [report(found, name, scale) for name, scale, found in measured]
     return "\n\n".join([INTRODUCTION.format(ours=ours), *reports])
 

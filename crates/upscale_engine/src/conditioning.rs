@@ -46,9 +46,6 @@ fn dense((weights, bias): &(Vec<f32>, Vec<f32>), inputs: &[f64]) -> Vec<f64> {
 impl Network {
     /// The network as it is for pictures of this condition; itself when it knows of none.
     pub(crate) fn folded(&self, condition: Condition) -> Cow<'_, Self> {
-        if let (Condition::Clean, Some(clean)) = (condition, &self.clean) {
-            return clean.folded(condition);
-        }
         let Some(conditioning) = &self.conditioning else {
             return Cow::Borrowed(self);
         };

@@ -77,29 +77,6 @@ impl Loaded {
     }
 }
 
-fn shipped_x2() -> Result<Network, ModelError> {
-    with_clean(shipped::X2, shipped::X2_CLEAN)
-}
-
-fn shipped_x4() -> Result<Network, ModelError> {
-    with_clean(shipped::X4, shipped::X4_CLEAN)
-}
-
-/// A network, and the one that runs in its place where the picture is known to be clean.
-fn with_clean(network: &[u8], clean: Option<&[u8]>) -> Result<Network, ModelError> {
-    let mut network = Network::read(network)?;
-    let clean = clean.map(Network::read).transpose()?;
-    if clean
-        .as_ref()
-        .is_some_and(|clean| clean.scale() != network.scale())
-    {
-        let reason = format!("what replaces {} has another scale", network.name());
-        return Err(ModelError(reason));
-    }
-    network.clean = clean.map(Arc::new);
-    Ok(network)
-}
-
 impl Precision {
     /// A network made ready.
     pub(crate) fn plan(self, network: &Network, kernels: Kernels) -> Plan {
@@ -128,7 +105,8 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] when the embedded weights do not fit this program.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
-        Self::of(shipped_x2()?, shipped_x4()?, options)
+        let (x2, x4) = (Network::read(shipped::X2)?, Network::read(shipped::X4)?);
+        Self::of(x2, x4, options)
     }
 
     /// The engine that ships with `network` in the place of its own for that scale.
@@ -137,8 +115,8 @@ impl Engine {
     /// As [`Engine::of`].
     pub fn shipped_but(network: Arc<Network>, options: EngineOptions) -> Result<Self, ModelError> {
         match network.scale() {
-            2 => Self::of(network, shipped_x4()?, options),
-            _ => Self::of(shipped_x2()?, network, options),
+            2 => Self::of(network, Network::read(shipped::X4)?, options),
+            _ => Self::of(Network::read(shipped::X2)?, network, options),
         }
     }
 

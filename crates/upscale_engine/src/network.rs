@@ -1,8 +1,6 @@
 //! What a network is: maps, and layers between them, in the order in which they run. No arithmetic here;
 //! `reference.rs` says what the layers mean, the kernels run them fast, `model_file.rs` reads them from files.
 
-use std::sync::Arc;
-
 use crate::conditioning::Conditioning;
 
 /// A map of the network: index into [`Network::maps`]. Map 0 is the source picture: see [`Network::unshuffle`].
@@ -31,8 +29,6 @@ pub struct Network {
     pub(crate) layers: Vec<Layer>,
     /// How its layers are set by what is known of a picture's compression; none: they are the same for all.
     pub(crate) conditioning: Option<Conditioning>,
-    /// What runs in its place where the picture is known to be clean: weights that saw clean pictures alone.
-    pub(crate) clean: Option<Arc<Self>>,
     /// First layer of every section. A section is run over the whole picture before the next one begins: its results
     /// are whole maps, and only inside of it rows may leave early. One section where all maps are streamed.
     pub(crate) sections: Vec<usize>,
@@ -109,7 +105,6 @@ impl Network {
             factors: vec![1],
             layers: Vec::new(),
             conditioning: None,
-            clean: None,
             sections: vec![0],
         }
     }

@@ -87,19 +87,12 @@ fn check(scale: Scale) {
             ..EngineOptions::default()
         };
         let engine = Engine::shipped(options).expect("the shipped weights fit");
-        let name = engine.network(scale).name();
-        let (told, clean) = (read_golden(name), read_golden(&format!("{name}-clean")));
-        let told = SafeTensors::deserialize(&told).expect("the golden file is whole");
-        let clean = SafeTensors::deserialize(&clean).expect("the golden file is whole");
-        for (condition, name) in cases(&told) {
-            // Known to be clean: other weights run, which know of no condition.
-            let (file, name) = match condition {
-                Condition::Clean => (&clean, "output"),
-                _ => (&told, name.as_str()),
-            };
-            let (width, height, input) = samples(file, "input");
-            let source = Pixels::new(width, height, 3, input).expect("counts fit");
-            let (_, _, expected) = samples(file, name);
+        let golden = read_golden(engine.network(scale).name());
+        let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
+        let (width, height, input) = samples(&file, "input");
+        let source = Pixels::new(width, height, 3, input).expect("counts fit");
+        for (condition, name) in cases(&file) {
+            let (_, _, expected) = samples(&file, &name);
             let mut output = Vec::new();
             let done = engine.upscale(&source, scale, condition, &mut |rows| {
                 output.extend_from_slice(rows.samples);
