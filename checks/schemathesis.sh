@@ -48,7 +48,7 @@ turn() {
 answered() {
   "$python" -c 'import re, sys, urllib.request
 text = urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode()
-print(sum(int(n) for n in re.findall(r"^upscale_requests_total\{route=\"/api[^}]*method=\"GET\"[^}]*\} (\d+)$", text, re.M)))' \
+print(sum(int(n) for n in re.findall(r"^upscale_requests_total\{route=\"/api.*method=\"GET\".*\} (\d+)$", text, re.M)))' \
     "$(value metrics <"$folder/ready")"
 }
 for seed in $(seq 11 30); do
