@@ -218,6 +218,9 @@ pub(crate) enum KeyCommand {
         /// Whether it may read tasks, create them, or both.
         #[arg(long, value_name = "read|write|all", default_value = "all", value_parser = parse_permission)]
         permission: Permission,
+        /// What you call it, up to 100 characters.
+        #[arg(long, value_parser = parse_name)]
+        name: Option<String>,
         #[command(flatten)]
         data: DataArgs,
     },

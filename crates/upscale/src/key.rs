@@ -19,8 +19,12 @@ pub(crate) fn key(command: &KeyCommand) -> anyhow::Result<()> {
             KeyCommand::Create {
                 account,
                 permission,
+                name,
                 data,
-            } => create(account, *permission, data).await,
+            } => {
+                let name = name.as_deref().unwrap_or_default();
+                create(account, *permission, name, data).await
+            }
             KeyCommand::List { account, data } => list(account, data).await,
             KeyCommand::Rotate { key, overlap, data } => rotate(key, *overlap, data).await,
             KeyCommand::RotateSigning {
@@ -36,6 +40,7 @@ pub(crate) fn key(command: &KeyCommand) -> anyhow::Result<()> {
 struct KeyBody {
     id: String,
     account: String,
+    name: String,
     permission: &'static str,
     hint: String,
     created_at: String,
@@ -55,6 +60,7 @@ impl From<&KeyRecord> for KeyBody {
         Self {
             id: record.id.as_str().to_owned(),
             account: record.account_id.to_string(),
+            name: record.name.clone(),
             permission: record.permission.as_str(),
             hint: record.hint.clone(),
             created_at: time(record.created_at),
@@ -64,9 +70,16 @@ impl From<&KeyRecord> for KeyBody {
     }
 }
 
-async fn create(account: &str, permission: Permission, data: &DataArgs) -> anyhow::Result<()> {
+async fn create(
+    account: &str,
+    permission: Permission,
+    name: &str,
+    data: &DataArgs,
+) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
-    let made = store.create_key(&account_id(account)?, permission).await?;
+    let made = store
+        .create_key(&account_id(account)?, permission, name)
+        .await?;
     print_new(&made.with_context(|| no_account(account))?, data.json)
 }
 
@@ -142,8 +155,17 @@ fn print_table(keys: &[KeyBody]) -> anyhow::Result<()> {
             key.created_at.clone(),
             key.last_used_at.clone().unwrap_or_else(never),
             key.revoked_at.clone().unwrap_or_else(never),
+            key.name.clone(),
         ]
     };
-    let names = ["KEY", "MAY", "ENDS", "CREATED", "LAST USED", "REVOKED"];
+    let names = [
+        "KEY",
+        "MAY",
+        "ENDS",
+        "CREATED",
+        "LAST USED",
+        "REVOKED",
+        "NAME",
+    ];
     output::table(&names, &keys.iter().map(row).collect::<Vec<_>>())
 }

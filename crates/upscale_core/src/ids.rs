@@ -74,6 +74,10 @@ pub struct KeyId(String);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(String);
 
+/// Names a person who signs in to the console: `usr_…`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UserId(String);
+
 impl TaskId {
     /// A new one.
     ///
@@ -159,6 +163,34 @@ impl RequestId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl UserId {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`NoRandomness`] when the system gives none.
+    pub fn random() -> Result<Self, NoRandomness> {
+        with_prefix("usr_").map(Self)
+    }
+
+    /// None for anything we cannot have made.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        parse("usr_", text).map(Self)
+    }
+
+    /// As written in rows and logs.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

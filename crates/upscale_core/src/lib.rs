@@ -6,6 +6,7 @@ mod api_key;
 mod clock;
 mod condition;
 mod credits;
+mod email;
 mod idempotency;
 mod ids;
 mod invalid_request;
@@ -13,6 +14,7 @@ pub mod limits;
 mod pixels;
 mod retry;
 mod scale;
+mod secret_token;
 mod source_url;
 mod task;
 
@@ -24,13 +26,15 @@ pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
 pub use condition::{Condition, Subsampling};
 pub use credits::{Credits, NotCredits};
+pub use email::{Email, NotAnEmail};
 pub use idempotency::{IdempotencyKey, fingerprint};
 pub use ids::{
-    AccountId, KeyId, NoRandomness, RequestId, TaskId, is_token, random_bytes, random_token,
+    AccountId, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token, random_bytes, random_token,
 };
 pub use invalid_request::InvalidRequest;
 pub use pixels::{Pixels, Rows, WrongSampleCount};
 pub use retry::{AttemptFailure, NextStep, after_failure};
 pub use scale::Scale;
+pub use secret_token::{SecretToken, TokenHash};
 pub use source_url::{SourceUrl, parse_target};
 pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};

@@ -97,6 +97,8 @@ pub struct KeyRecord {
     pub revoked_at: Option<Timestamp>,
     /// The last characters of the secret, to recognise it by.
     pub hint: String,
+    /// What its owner calls it; may be empty.
+    pub name: String,
 }
 
 /// Who is calling: what authentication needs to know, read in one query.

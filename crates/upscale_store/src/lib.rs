@@ -9,6 +9,7 @@ mod conformance;
 mod due_job;
 #[cfg(test)]
 mod faults;
+mod history;
 mod order;
 mod pace;
 mod postgres;
@@ -21,12 +22,15 @@ mod store;
 mod sweep;
 mod task_row;
 mod transfer;
+mod users;
 
 pub use answers::{
     Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
     LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
     Settlement, SigningKey, StoreError, StoreOptions,
 };
+pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;
 pub use store::Store;
+pub use users::{AttemptOutcome, Session, User, UserOutcome};

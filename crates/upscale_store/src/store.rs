@@ -10,8 +10,8 @@ use upscale_core::{
 };
 
 use crate::{
-    Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, LedgerLine, OldLinks,
-    OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey,
+    Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, OldLinks, OldTransaction,
+    PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey, Spent,
     StoreError, StoreOptions, postgres, sqlite,
 };
 
@@ -132,27 +132,17 @@ impl Store {
         }
     }
 
-    /// The account's transfers, newest first.
-    pub async fn list_ledger(
-        &self,
-        account: &AccountId,
-        limit: u32,
-    ) -> Result<Vec<LedgerLine>, StoreError> {
-        match self {
-            Self::Sqlite(db) => db.list_ledger(account, limit).await,
-            Self::Postgres(db) => db.list_ledger(account, limit).await,
-        }
-    }
-
-    /// A new key and, this once, its secret. None when there is no such account.
+    /// A new key and, this once, its secret; `name` has at most 100 characters, none is a name too. None when there
+    /// is no such account.
     pub async fn create_key(
         &self,
         account: &AccountId,
         permission: Permission,
+        name: &str,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
         match self {
-            Self::Sqlite(db) => db.create_key(account, permission).await,
-            Self::Postgres(db) => db.create_key(account, permission).await,
+            Self::Sqlite(db) => db.create_key(account, permission, name).await,
+            Self::Postgres(db) => db.create_key(account, permission, name).await,
         }
     }
 
@@ -164,7 +154,7 @@ impl Store {
         }
     }
 
-    /// A new key with the same permission; the old one dies after `overlap_seconds`. None when the key is
+    /// A new key with the same permission and name; the old one dies after `overlap_seconds`. None when the key is
     /// unknown or revoked.
     pub async fn rotate_key(
         &self,
@@ -299,19 +289,18 @@ impl Store {
     }
 
     /// The end: fence first, then state and ledger, commit. A failure's refund is a second durable step that
-    /// follows at once. `seconds` is what the attempt took, for the measured pace. A result's bytes must be
-    /// durable before this is called.
+    /// follows at once. A result's bytes must be durable before this is called.
     pub async fn settle(
         &self,
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
-        seconds: f64,
+        spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         let fails = matches!(settlement, Settlement::Failed(_));
         let outcome = match self {
-            Self::Sqlite(db) => db.settle(task, attempt, settlement, seconds).await?,
-            Self::Postgres(db) => db.settle(task, attempt, settlement, seconds).await?,
+            Self::Sqlite(db) => db.settle(task, attempt, settlement, spent).await?,
+            Self::Postgres(db) => db.settle(task, attempt, settlement, spent).await?,
         };
         if fails && outcome == FenceOutcome::Done {
             self.refund_now(vec![task.clone()]).await;
@@ -326,11 +315,11 @@ impl Store {
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
-        seconds: f64,
+        spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         match self {
-            Self::Sqlite(db) => db.settle(task, attempt, settlement, seconds).await,
-            Self::Postgres(db) => db.settle(task, attempt, settlement, seconds).await,
+            Self::Sqlite(db) => db.settle(task, attempt, settlement, spent).await,
+            Self::Postgres(db) => db.settle(task, attempt, settlement, spent).await,
         }
     }
 

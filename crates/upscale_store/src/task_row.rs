@@ -2,11 +2,11 @@
 //! says is a corrupt store, said with the column.
 
 use upscale_core::{
-    AccountId, FailureMessage, RefundStatus, ResultFile, Task, TaskId, TaskState, Timestamp,
-    is_token,
+    AccountId, FailureMessage, RefundStatus, ResultFile, Scale, Task, TaskId, TaskState, Timestamp,
+    is_token, limits::NAME_CHARS_MAX,
 };
 
-use crate::StoreError;
+use crate::{Stages, StoreError};
 
 /// The columns of `task` that make a [`Task`].
 pub(crate) struct TaskRow {
@@ -64,6 +64,35 @@ pub(crate) fn parse_column<T>(
 /// A count or size, which no row may hold below zero.
 pub(crate) fn whole_column<T: TryFrom<i64>>(column: &str, number: i64) -> Result<T, StoreError> {
     T::try_from(number).map_err(|_| StoreError::Corrupt(format!("column {column} holds {number}")))
+}
+
+/// A key may go without a name; a longer one than the contract allows should have been refused before.
+pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
+    let chars = name.chars().count();
+    if chars <= NAME_CHARS_MAX {
+        return Ok(());
+    }
+    let what = format!("a key name of {chars} characters: up to {NAME_CHARS_MAX} are allowed");
+    Err(StoreError::Corrupt(what))
+}
+
+/// A factor that is offered.
+pub(crate) fn scale_column(factor: i64) -> Result<Scale, StoreError> {
+    let scale = Scale::from_factor(factor);
+    scale.ok_or_else(|| StoreError::Corrupt(format!("column scale holds {factor}")))
+}
+
+/// All three, or none where nobody measured.
+pub(crate) fn stages(
+    download_micros: Option<i64>,
+    picture_micros: Option<i64>,
+    storing_micros: Option<i64>,
+) -> Option<Stages> {
+    Some(Stages {
+        download_micros: download_micros?,
+        picture_micros: picture_micros?,
+        storing_micros: storing_micros?,
+    })
 }
 
 /// The size to write for a result that may be recorded: its name is a token, its size a number of the file.

@@ -167,7 +167,12 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
     };
     let succeeded = Settlement::Succeeded(file);
     store
-        .settle(&claim.task_id, claim.attempt, succeeded, 1.0)
+        .settle(
+            &claim.task_id,
+            claim.attempt,
+            succeeded,
+            upscale_store::Spent::slot(1.0),
+        )
         .await
         .unwrap();
     store

@@ -8,7 +8,7 @@ use metrics::{counter, histogram};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
-use upscale_store::{Claim, Results};
+use upscale_store::{Claim, Results, Stages};
 
 use crate::{AttemptError, ChildOptions, Fetcher, child::Upscaled, slots::Slot};
 
@@ -28,6 +28,8 @@ pub(crate) enum Stage {
 pub(crate) struct Attempt {
     pub(crate) slot: Slot,
     pub(crate) stage: Stage,
+    /// What its stages took so far.
+    pub(crate) stages: Stages,
 }
 
 impl Attempt {
@@ -35,6 +37,7 @@ impl Attempt {
         Self {
             slot,
             stage: Stage::Downloading,
+            stages: Stages::default(),
         }
     }
 
@@ -52,11 +55,14 @@ impl Attempt {
         let order = child.order(claim.scale, claim.face_enhance);
         let started = Instant::now();
         let upscaled = child.upscale(&order, &source).await?;
-        record("child", started.elapsed());
+        self.stages.picture_micros = record("child", started.elapsed());
         drop(source);
         log_facts(claim, &upscaled);
         self.stage = Stage::Storing;
-        put(upscaled, results).await
+        let started = Instant::now();
+        let file = put(upscaled, results).await?;
+        self.stages.storing_micros = record("store", started.elapsed());
+        Ok(file)
     }
 
     async fn download(&mut self, claim: &Claim, fetcher: &Fetcher) -> Result<Bytes, AttemptError> {
@@ -70,7 +76,7 @@ impl Attempt {
                 download.await
             }
         }?;
-        record("download", started.elapsed());
+        self.stages.download_micros = record("download", started.elapsed());
         counter!("upscale_source_bytes_total").increment(source.len() as u64);
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
@@ -79,7 +85,6 @@ impl Attempt {
 }
 
 async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, AttemptError> {
-    let started = Instant::now();
     let cannot_store = |error: String| {
         AttemptError::transient("The result could not be stored.").with_detail(error)
     };
@@ -97,13 +102,14 @@ async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, Attemp
     };
     let stored = results.put(&file.name, png.into()).await;
     stored.map_err(|error| cannot_store(error.to_string()))?;
-    record("store", started.elapsed());
     counter!("upscale_result_bytes_total").increment(file.size_bytes);
     Ok(file)
 }
 
-pub(crate) fn record(stage: &'static str, took: Duration) {
+/// Counts what a stage took; in microseconds.
+pub(crate) fn record(stage: &'static str, took: Duration) -> i64 {
     histogram!("upscale_stage_seconds", "stage" => stage).record(took);
+    i64::try_from(took.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn log_facts(claim: &Claim, upscaled: &Upscaled) {

@@ -11,7 +11,7 @@ use tokio::{
 use upscale_core::{
     AttemptFailure, FailureMessage, NextStep, ResultFile, after_failure, random_bytes,
 };
-use upscale_store::{Claim, FenceOutcome, Settlement, StoreError};
+use upscale_store::{Claim, FenceOutcome, Settlement, Spent, StoreError};
 
 use crate::{
     AttemptError, Worker,
@@ -109,11 +109,14 @@ impl Worker {
             Some(Err(error)) => self.word_after(claim, error),
         };
         // The pace of a slot: what a slow source took beside it says nothing about the next image.
-        let slot_seconds = attempt.slot.held().as_secs_f64();
+        let spent = Spent {
+            slot_seconds: attempt.slot.held().as_secs_f64(),
+            stages: Some(attempt.stages),
+        };
         let seconds = started.elapsed().as_secs_f64();
         let turn = tokio::select! {
             biased;
-            turn = self.say_until_heard(claim, &word, slot_seconds) => turn,
+            turn = self.say_until_heard(claim, &word, spent) => turn,
             why = &mut heart => return forget(claim, why),
         };
         tracing::info!(
@@ -196,9 +199,9 @@ impl Worker {
     /// Until the store hears it: after an error the outcome is unknown, and saying it again settles that.
     /// A result is never removed here: "lost" may be the answer to the second saying of what was done the
     /// first time.
-    async fn say_until_heard(&self, claim: &Claim, word: &Word, seconds: f64) -> Turn {
+    async fn say_until_heard(&self, claim: &Claim, word: &Word, spent: Spent) -> Turn {
         loop {
-            match self.say(claim, word, seconds).await {
+            match self.say(claim, word, spent).await {
                 Ok(FenceOutcome::Done) => return word.turn(),
                 Ok(FenceOutcome::Lost) => {
                     return forget(claim, "another attempt has it, or it has ended");
@@ -227,13 +230,13 @@ impl Worker {
         &self,
         claim: &Claim,
         word: &Word,
-        seconds: f64,
+        spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         let (task, attempt) = (&claim.task_id, claim.attempt);
         match word {
             Word::Settle(settlement) => {
                 self.store
-                    .settle(task, attempt, settlement.clone(), seconds)
+                    .settle(task, attempt, settlement.clone(), spent)
                     .await
             }
             Word::RetryLater(failure, millis) => {

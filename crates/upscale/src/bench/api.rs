@@ -129,7 +129,7 @@ async fn customer(store: Store, number: usize) -> anyhow::Result<String> {
     store
         .credit_account(&account, credits, &format!("bench-{number}"))
         .await?;
-    let made = store.create_key(&account, Permission::All).await?;
+    let made = store.create_key(&account, Permission::All, "").await?;
     let (_, key) = made.context("the account is not there")?;
     Ok(key.reveal().to_owned())
 }

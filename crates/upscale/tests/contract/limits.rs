@@ -176,7 +176,12 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
         settles.spawn(async move {
             let failed = Settlement::Failed(FailureMessage::new("It was a test"));
             store
-                .settle(&claim.task_id, claim.attempt, failed, 0.1)
+                .settle(
+                    &claim.task_id,
+                    claim.attempt,
+                    failed,
+                    upscale_store::Spent::slot(0.1),
+                )
                 .await
                 .unwrap()
         });

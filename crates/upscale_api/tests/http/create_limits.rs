@@ -116,8 +116,12 @@ async fn create_and_fail_twenty(app: &App, round: u32) {
     let failed = upscale_core::FailureMessage::new("It is no image");
     let settles = claims.iter().map(|claim| {
         let settlement = upscale_store::Settlement::Failed(failed.clone());
-        app.store
-            .settle(&claim.task_id, claim.attempt, settlement, 0.01)
+        app.store.settle(
+            &claim.task_id,
+            claim.attempt,
+            settlement,
+            upscale_store::Spent::slot(0.01),
+        )
     });
     futures_util::future::try_join_all(settles).await.unwrap();
 }

@@ -114,7 +114,7 @@ pub(crate) async fn paid_account(store: &Store, credits: &str) -> (AccountId, St
         .await
         .unwrap();
     let (_, key) = store
-        .create_key(&account, Permission::All)
+        .create_key(&account, Permission::All, "")
         .await
         .unwrap()
         .unwrap();
@@ -218,7 +218,12 @@ impl App {
             .unwrap();
         let settlement = Settlement::Succeeded(file.clone());
         self.store
-            .settle(&claim.task_id, claim.attempt, settlement, 1.0)
+            .settle(
+                &claim.task_id,
+                claim.attempt,
+                settlement,
+                upscale_store::Spent::slot(1.0),
+            )
             .await
             .unwrap();
         file
@@ -229,7 +234,12 @@ impl App {
         let claim = self.store.claim("test", 1).await.unwrap().remove(0);
         let settlement = Settlement::Failed(FailureMessage::new(what));
         self.store
-            .settle(&claim.task_id, claim.attempt, settlement, 1.0)
+            .settle(
+                &claim.task_id,
+                claim.attempt,
+                settlement,
+                upscale_store::Spent::slot(1.0),
+            )
             .await
             .unwrap();
     }

@@ -70,7 +70,7 @@ async fn a_key_belongs_to_the_account_whichever_of_its_api_keys_sends_it() {
         let id = app.created("scoped-key-1").await;
         let made = app
             .store
-            .create_key(&app.account, Permission::Write)
+            .create_key(&app.account, Permission::Write, "")
             .await
             .unwrap();
         let (_, sister) = made.unwrap();

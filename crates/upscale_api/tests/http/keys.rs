@@ -11,7 +11,7 @@ use crate::{
 async fn key_with(app: &App, permission: Permission) -> (KeyId, String) {
     let made = app
         .store
-        .create_key(&app.account, permission)
+        .create_key(&app.account, permission, "")
         .await
         .unwrap();
     let (record, key) = made.unwrap();
@@ -102,7 +102,7 @@ async fn an_account_that_never_paid_is_403_before_anything_else_about_the_reques
         let account = app.store.create_account("unpaid").await.unwrap().id;
         let made = app
             .store
-            .create_key(&account, Permission::Read)
+            .create_key(&account, Permission::Read, "")
             .await
             .unwrap();
         let key = made.unwrap().1.reveal().to_owned();

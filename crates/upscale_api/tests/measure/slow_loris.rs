@@ -111,7 +111,7 @@ async fn start(directory: &std::path::Path) -> Result<(SocketAddr, Vec<u8>), Any
         .credit_account(&account, Credits::parse("1")?, "a payment")
         .await?;
     let (_, key) = store
-        .create_key(&account, Permission::All)
+        .create_key(&account, Permission::All, "")
         .await?
         .ok_or("no account")?;
     let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;

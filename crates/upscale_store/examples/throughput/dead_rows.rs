@@ -85,7 +85,12 @@ async fn claims(what: &str, store: &Store, accounts: &[AccountId]) -> Result<(),
             };
             let settlement = Settlement::Succeeded(file);
             store
-                .settle(&claim.task_id, claim.attempt, settlement, 0.1)
+                .settle(
+                    &claim.task_id,
+                    claim.attempt,
+                    settlement,
+                    upscale_store::Spent::slot(0.1),
+                )
                 .await?;
         }
     }

@@ -124,7 +124,12 @@ async fn work(store: Store) -> Result<(), Failed> {
             let succeeded = Settlement::Succeeded(file);
             Ok::<_, Failed>(
                 store
-                    .settle(&claim.task_id, claim.attempt, succeeded, 0.1)
+                    .settle(
+                        &claim.task_id,
+                        claim.attempt,
+                        succeeded,
+                        upscale_store::Spent::slot(0.1),
+                    )
                     .await?,
             )
         });

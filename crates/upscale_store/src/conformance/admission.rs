@@ -93,7 +93,12 @@ async fn the_measured_pace_moves_towards_what_jobs_take() {
             let claim = at.claimed().await;
             let failed = super::setting::failure();
             at.store
-                .settle(&claim.task_id, claim.attempt, failed, 20.0)
+                .settle(
+                    &claim.task_id,
+                    claim.attempt,
+                    failed,
+                    crate::Spent::slot(20.0),
+                )
                 .await
                 .unwrap();
             let after = at.store.queue_glance().await.unwrap().seconds_per_job;
@@ -113,7 +118,12 @@ async fn a_pace_that_is_no_number_changes_nothing() {
         let claim = at.claimed().await;
         let failed = super::setting::failure();
         at.store
-            .settle(&claim.task_id, claim.attempt, failed, f64::NAN)
+            .settle(
+                &claim.task_id,
+                claim.attempt,
+                failed,
+                crate::Spent::slot(f64::NAN),
+            )
             .await
             .unwrap();
         let pace = at.store.queue_glance().await.unwrap().seconds_per_job;

@@ -64,7 +64,7 @@ async fn the_key_of_a_failed_task_still_answers_the_failed_task() {
         let task = at.accepted(&account, "the key").await;
         let claim = at.claimed().await;
         at.store
-            .settle(&task.id, claim.attempt, failure(), 1.0)
+            .settle(&task.id, claim.attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap();
         let CreateOutcome::Replayed(now) = at.order(&account, "the key").await else {

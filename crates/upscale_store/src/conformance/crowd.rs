@@ -53,8 +53,10 @@ async fn tell(store: &Store, claim: &Claim, what: usize) -> Result<(), StoreErro
         _ => Settlement::Succeeded(result_file()),
     };
     store.heartbeat(task, attempt).await?;
-    let twice =
-        join_all((0..=what % 2).map(|_| store.settle(task, attempt, settlement.clone(), 1.0)));
+    let twice = join_all(
+        (0..=what % 2)
+            .map(|_| store.settle(task, attempt, settlement.clone(), crate::Spent::slot(1.0))),
+    );
     twice.await.into_iter().try_for_each(|told| told.map(drop))
 }
 

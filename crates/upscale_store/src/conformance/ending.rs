@@ -14,7 +14,7 @@ async fn a_success_charges_once_and_shows_its_file() {
         let settlement = Settlement::Succeeded(file.clone());
         let settled = at
             .store
-            .settle(&task.id, claim.attempt, settlement, 2.0)
+            .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(2.0))
             .await
             .unwrap();
         assert_eq!(settled, FenceOutcome::Done);
@@ -68,7 +68,7 @@ async fn fail_without_refund(at: &Setting) -> (upscale_core::AccountId, upscale_
     let claim = at.claimed().await;
     let first_step = at
         .store
-        .settle_first_step(&task.id, claim.attempt, failure(), 1.0)
+        .settle_first_step(&task.id, claim.attempt, failure(), crate::Spent::slot(1.0))
         .await
         .unwrap();
     assert_eq!(first_step, FenceOutcome::Done);
@@ -209,7 +209,7 @@ async fn a_task_that_ends_after_the_clock_stepped_back_did_not_end_before_it_beg
         at.clock.advance_seconds(-100);
         let settlement = Settlement::Succeeded(file.clone());
         at.store
-            .settle(&task.id, claim.attempt, settlement, 1.0)
+            .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
             .await
             .unwrap();
         let found = at.store.find_result(&file.name).await.unwrap().unwrap();
@@ -231,7 +231,7 @@ async fn a_result_whose_name_is_no_token_settles_nothing() {
         let settlement = Settlement::Succeeded(file);
         let answer = at
             .store
-            .settle(&task.id, claim.attempt, settlement, 1.0)
+            .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
             .await;
         assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
         assert_eq!(
@@ -250,7 +250,7 @@ async fn a_refund_that_somebody_else_finished_is_not_given_again() {
         let task = at.accepted(&account, "the key").await.id;
         let claim = at.claimed().await;
         at.store
-            .settle_first_step(&task, claim.attempt, failure(), 1.0)
+            .settle_first_step(&task, claim.attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap();
         assert_eq!(at.store.finish_refunds().await.unwrap(), 1);

@@ -121,6 +121,18 @@ impl Home {
             .map_err(|error| error.to_string())
     }
 
+    /// How many rows a table has.
+    pub(crate) fn count_rows(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        if let Some(name) = &self.database {
+            let counted = server().unwrap().try_sql(name, &sql).unwrap();
+            let digits = counted.lines().find_map(|line| line.trim().parse().ok());
+            return digits.unwrap_or_else(|| panic!("{counted}"));
+        }
+        let file = self.connect_to_file();
+        file.query_row(&sql, [], |row| row.get(0)).unwrap()
+    }
+
     fn connect_to_file(&self) -> rusqlite::Connection {
         let file = self.directory.path().join("upscale.db");
         rusqlite::Connection::open(file).unwrap()

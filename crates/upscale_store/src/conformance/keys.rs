@@ -16,7 +16,7 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
         for permission in [Permission::Read, Permission::Write, Permission::All] {
             let (record, key) = at
                 .store
-                .create_key(&account, permission)
+                .create_key(&account, permission, "")
                 .await
                 .unwrap()
                 .unwrap();
@@ -29,7 +29,7 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
         let paid = at.account_for(1).await;
         let (_, key) = at
             .store
-            .create_key(&paid, Permission::All)
+            .create_key(&paid, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
@@ -44,7 +44,7 @@ async fn no_account_no_key_and_no_key_no_caller() {
         let nobody = AccountId::random().unwrap();
         assert!(
             at.store
-                .create_key(&nobody, Permission::All)
+                .create_key(&nobody, Permission::All, "")
                 .await
                 .unwrap()
                 .is_none()
@@ -63,7 +63,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_even_when_the_clock_steps
         let account = at.account_for(1).await;
         let (record, key) = at
             .store
-            .create_key(&account, Permission::All)
+            .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
@@ -87,7 +87,7 @@ async fn a_rotated_key_lives_for_its_overlap_and_its_successor_may_do_the_same()
         let account = at.account_for(1).await;
         let (old, key) = at
             .store
-            .create_key(&account, Permission::Read)
+            .create_key(&account, Permission::Read, "")
             .await
             .unwrap()
             .unwrap();
@@ -109,7 +109,7 @@ async fn revoking_a_rotated_key_ends_its_overlap() {
         let account = at.account_for(1).await;
         let (old, key) = at
             .store
-            .create_key(&account, Permission::All)
+            .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
@@ -130,7 +130,7 @@ async fn a_use_is_recorded_to_the_minute() {
         let account = at.account_for(1).await;
         let (record, key) = at
             .store
-            .create_key(&account, Permission::All)
+            .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();

@@ -111,7 +111,12 @@ impl<'a> World<'a> {
         let settle = async |world: &Self| {
             world
                 .store
-                .settle(&claim.task_id, claim.attempt, settlement.clone(), 1.0)
+                .settle(
+                    &claim.task_id,
+                    claim.attempt,
+                    settlement.clone(),
+                    crate::Spent::slot(1.0),
+                )
                 .await
         };
         self.insist(settle).await;

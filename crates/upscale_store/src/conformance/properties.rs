@@ -366,10 +366,19 @@ async fn say(
         }
         Step::Succeed { .. } => {
             store
-                .settle(task, attempt, Settlement::Succeeded(result_file()), 3.0)
+                .settle(
+                    task,
+                    attempt,
+                    Settlement::Succeeded(result_file()),
+                    crate::Spent::slot(3.0),
+                )
                 .await
         }
-        _ => store.settle(task, attempt, failure(), 3.0).await,
+        _ => {
+            store
+                .settle(task, attempt, failure(), crate::Spent::slot(3.0))
+                .await
+        }
     }
 }
 

@@ -114,11 +114,11 @@ async fn assert_lost(at: &Setting, stale: &Claim) {
             .await
             .unwrap(),
         at.store
-            .settle(task, attempt, succeeded, 1.0)
+            .settle(task, attempt, succeeded, crate::Spent::slot(1.0))
             .await
             .unwrap(),
         at.store
-            .settle(task, attempt, failure(), 1.0)
+            .settle(task, attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap(),
     ];

@@ -45,7 +45,7 @@ async fn succeeded(at: &Setting, account: &AccountId, key: &str) -> (TaskId, Res
     date(at, &format!("{}.png", file.name), at.store.now());
     let settlement = Settlement::Succeeded(file.clone());
     at.store
-        .settle(&task, claim.attempt, settlement, 1.0)
+        .settle(&task, claim.attempt, settlement, crate::Spent::slot(1.0))
         .await
         .unwrap();
     (task, file)

@@ -121,14 +121,24 @@ impl Setting {
     pub(crate) async fn succeed(&self, claim: &Claim) -> FenceOutcome {
         let settlement = Settlement::Succeeded(result_file());
         self.store
-            .settle(&claim.task_id, claim.attempt, settlement, 3.0)
+            .settle(
+                &claim.task_id,
+                claim.attempt,
+                settlement,
+                crate::Spent::slot(3.0),
+            )
             .await
             .unwrap()
     }
 
     pub(crate) async fn fail(&self, claim: &Claim) -> FenceOutcome {
         self.store
-            .settle(&claim.task_id, claim.attempt, failure(), 3.0)
+            .settle(
+                &claim.task_id,
+                claim.attempt,
+                failure(),
+                crate::Spent::slot(3.0),
+            )
             .await
             .unwrap()
     }

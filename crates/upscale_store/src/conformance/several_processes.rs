@@ -67,7 +67,12 @@ async fn end_all(stores: &[Store]) {
         }
         let settled = join_all(claims.iter().map(|claim| {
             let settlement = Settlement::Succeeded(result_file());
-            store.settle(&claim.task_id, claim.attempt, settlement, 1.0)
+            store.settle(
+                &claim.task_id,
+                claim.attempt,
+                settlement,
+                crate::Spent::slot(1.0),
+            )
         }))
         .await;
         assert!(
@@ -167,7 +172,7 @@ async fn a_key_revoked_by_one_process_is_refused_by_the_next_request_to_another(
         let stores = processes(&home, Commits::Durable).await;
         let account = rich_account(&stores[0]).await;
         let (record, key) = stores[0]
-            .create_key(&account, Permission::All)
+            .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();

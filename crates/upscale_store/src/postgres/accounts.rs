@@ -37,7 +37,7 @@ impl Db {
     }
 }
 
-async fn create_account(tx: &Tx, name: &str) -> Result<Account, StoreError> {
+pub(super) async fn create_account(tx: &Tx, name: &str) -> Result<Account, StoreError> {
     let chars = name.chars().count();
     if !(1..=NAME_CHARS_MAX).contains(&chars) {
         return Err(StoreError::Corrupt(format!(

@@ -2,7 +2,7 @@
 //! failed here instead of handed out.
 
 use tokio_postgres::Row;
-use upscale_core::{FailureMessage, RequestId, Scale, SourceUrl, TaskId};
+use upscale_core::{FailureMessage, RequestId, SourceUrl, TaskId};
 
 use super::{
     Db, Tx,
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Claim, StoreError,
     due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
+    task_row::scale_column,
 };
 
 /// Due jobs in order.
@@ -112,8 +113,7 @@ fn due_job(row: &Row) -> Result<DueJob, StoreError> {
         crashes: count(row, "crashes")?,
         was_claimed: row.try_get::<_, Option<&str>>("worker")?.is_some(),
         source_url: SourceUrl::parse(row.try_get("source_url")?).ok(),
-        scale: Scale::from_factor(scale)
-            .ok_or_else(|| StoreError::Corrupt(format!("column scale holds {scale}")))?,
+        scale: scale_column(scale)?,
         face_enhance: row.try_get("face_enhance")?,
         request_id: parsed(row, "request_id", RequestId::parse)?,
         created_at: time(row, "created_at")?,

@@ -8,7 +8,7 @@ use super::{
     Db, Tx,
     rows::{account_id, parsed, time, time_if_any},
 };
-use crate::{Caller, KeyRecord, StoreError};
+use crate::{Caller, KeyRecord, StoreError, task_row::check_name};
 
 /// Keys one listing shows at most.
 const LISTED_MAX: i64 = 1_000;
@@ -24,9 +24,10 @@ impl Db {
         &self,
         account: &AccountId,
         permission: Permission,
+        name: &str,
     ) -> Result<NewKey, StoreError> {
         let tx = self.begin().await?;
-        let created = create_key(&tx, account, permission).await;
+        let created = create_key(&tx, account, permission, name).await;
         tx.end(created).await
     }
 
@@ -37,6 +38,17 @@ impl Db {
         let sql = "SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_at, id LIMIT $2";
         let tx = self.read().await?;
         tx.list(sql, &[&account.as_str(), &LISTED_MAX], key_record)
+            .await
+    }
+
+    pub(crate) async fn find_key(
+        &self,
+        account: &AccountId,
+        key: &KeyId,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        let sql = "SELECT * FROM api_key WHERE id = $1 AND account_id = $2";
+        let tx = self.read().await?;
+        tx.find(sql, &[&key.as_str(), &account.as_str()], key_record)
             .await
     }
 
@@ -85,7 +97,9 @@ async fn create_key(
     tx: &Tx,
     account: &AccountId,
     permission: Permission,
+    name: &str,
 ) -> Result<NewKey, StoreError> {
+    check_name(name)?;
     let known = "SELECT 1 FROM account WHERE id = $1";
     let known = tx.find(known, &[&account.as_str()], |_| Ok(())).await?;
     if known.is_none() {
@@ -94,8 +108,8 @@ async fn create_key(
     let (id, key) = (KeyId::random()?, ApiKey::random()?);
     let hint = &key.reveal()[key.reveal().len() - HINT_CHARS..];
     tx.execute_one(
-        "INSERT INTO api_key (id, account_id, hash, permission, hint, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO api_key (id, account_id, hash, permission, hint, created_at, name)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
             &id.as_str(),
             &account.as_str(),
@@ -103,6 +117,7 @@ async fn create_key(
             &permission.as_str(),
             &hint,
             &tx.now.micros(),
+            &name,
         ],
     )
     .await?;
@@ -121,7 +136,7 @@ async fn rotate_key(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<NewKey
         .await?;
     let Some(old) = live else { return Ok(None) };
     revoke_at(tx, key, overlap_seconds).await?;
-    create_key(tx, &old.account_id, old.permission).await
+    create_key(tx, &old.account_id, old.permission, &old.name).await
 }
 
 async fn revoke_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
@@ -159,6 +174,7 @@ fn key_record(row: &Row) -> Result<KeyRecord, StoreError> {
         last_used_at: time_if_any(row, "last_used_at")?,
         revoked_at: time_if_any(row, "revoked_at")?,
         hint: row.try_get("hint")?,
+        name: row.try_get("name")?,
     })
 }
 

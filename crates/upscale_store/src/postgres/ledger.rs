@@ -48,16 +48,17 @@ pub(super) async fn transfer(
 }
 
 impl Db {
-    pub(crate) async fn list_ledger(
+    pub(crate) async fn list_ledger_before(
         &self,
         account: &AccountId,
+        before: i64,
         limit: u32,
     ) -> Result<Vec<LedgerLine>, StoreError> {
         let tx = self.read().await?;
         tx.list(
             "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
-             WHERE account_id = $1 ORDER BY sequence DESC LIMIT $2",
-            &[&account.as_str(), &i64::from(limit)],
+             WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
+            &[&account.as_str(), &before, &i64::from(limit)],
             ledger_line,
         )
         .await

@@ -12,7 +12,9 @@ use super::{
     queue_facts::record_pace,
     rows::{account_id, task_id},
 };
-use crate::{FenceOutcome, Settlement, StoreError, task_row::check_result, transfer::Transfer};
+use crate::{
+    FenceOutcome, Settlement, Spent, Stages, StoreError, task_row::check_result, transfer::Transfer,
+};
 
 /// Pending refunds finished in one transaction.
 const REFUNDS_A_PAGE: i64 = 100;
@@ -24,10 +26,10 @@ impl Db {
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
-        seconds: f64,
+        spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         let mut tx = self.begin().await?;
-        let settled = settle(&mut tx, task, attempt, &settlement, seconds).await;
+        let settled = settle(&mut tx, task, attempt, &settlement, spent).await;
         tx.end(settled).await
     }
 
@@ -51,7 +53,7 @@ async fn settle(
     task: &TaskId,
     attempt: i64,
     settlement: &Settlement,
-    seconds: f64,
+    spent: Spent,
 ) -> Result<FenceOutcome, StoreError> {
     let owner = "SELECT account_id FROM task WHERE id = $1";
     let Some(account) = tx.find(owner, &[&task.as_str()], account_id).await? else {
@@ -63,21 +65,27 @@ async fn settle(
         return Ok(FenceOutcome::Lost);
     }
     match settlement {
-        Settlement::Succeeded(file) => succeed_task(tx, task, file).await?,
+        Settlement::Succeeded(file) => succeed_task(tx, task, file, spent.stages).await?,
         Settlement::Failed(message) => fail_task(tx, task, message).await?,
     }
-    record_pace(tx, seconds).await?;
+    record_pace(tx, spent.slot_seconds).await?;
     Ok(FenceOutcome::Done)
 }
 
 /// Charges and records the result. The job must be gone, behind its fence.
-async fn succeed_task(tx: &Tx, task: &TaskId, file: &ResultFile) -> Result<(), StoreError> {
+async fn succeed_task(
+    tx: &Tx,
+    task: &TaskId,
+    file: &ResultFile,
+    stages: Option<Stages>,
+) -> Result<(), StoreError> {
     let size = check_result(task, file)?;
     // A clock that stepped back must not make a task end before it began.
     let (account, price) = ended(
         tx,
         "UPDATE task SET state = 'succeeded', finished_at = greatest(created_at, $2), result_name = $3,
-             result_sha256 = $4, result_size = $5, result_width = $6, result_height = $7
+             result_sha256 = $4, result_size = $5, result_width = $6, result_height = $7,
+             download_micros = $8, picture_micros = $9, storing_micros = $10
          WHERE id = $1 AND state = 'processing' RETURNING account_id, price",
         &[
             &task.as_str(),
@@ -87,6 +95,9 @@ async fn succeed_task(tx: &Tx, task: &TaskId, file: &ResultFile) -> Result<(), S
             &size,
             &i64::from(file.width),
             &i64::from(file.height),
+            &stages.map(|stages| stages.download_micros),
+            &stages.map(|stages| stages.picture_micros),
+            &stages.map(|stages| stages.storing_micros),
         ],
     )
     .await?;

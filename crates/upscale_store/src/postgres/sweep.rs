@@ -93,7 +93,7 @@ impl Db {
 }
 
 async fn forget_records(tx: &Tx) -> Result<bool, StoreError> {
-    forget_windows_and_workers(tx).await?;
+    forget_what_is_over(tx).await?;
     // Two sweeps at once take different days.
     let days = tx
         .list(
@@ -118,9 +118,17 @@ async fn forget_records(tx: &Tx) -> Result<bool, StoreError> {
     Ok(!days.is_empty())
 }
 
-/// Create windows and workers of yesterday count for nothing any more.
-async fn forget_windows_and_workers(tx: &Tx) -> Result<(), StoreError> {
+/// Create windows and workers of yesterday count for nothing any more; nor do sessions, reset links and counted
+/// tries whose time is over.
+async fn forget_what_is_over(tx: &Tx) -> Result<(), StoreError> {
     let (yesterday, window) = yesterday(tx.now);
+    for over in [
+        "DELETE FROM console_session WHERE expires_at <= $1",
+        "DELETE FROM password_reset WHERE expires_at <= $1",
+        "DELETE FROM sign_in_attempt WHERE ends_at <= $1",
+    ] {
+        tx.execute(over, &[&tx.now.micros()]).await?;
+    }
     tx.execute("DELETE FROM rate_window WHERE \"window\" < $1", &[&window])
         .await?;
     let workers = "DELETE FROM worker WHERE seen_at < $1";

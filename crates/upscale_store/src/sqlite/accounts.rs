@@ -38,7 +38,7 @@ impl Db {
     }
 }
 
-fn create_account(tx: &Tx<'_>, name: &str) -> Result<Account, StoreError> {
+pub(super) fn create_account(tx: &Tx<'_>, name: &str) -> Result<Account, StoreError> {
     let chars = name.chars().count();
     if !(1..=NAME_CHARS_MAX).contains(&chars) {
         return Err(StoreError::Corrupt(format!(

@@ -1,7 +1,7 @@
 //! A worker takes due jobs, in order; what has crashed too often is failed here instead of handed out.
 
 use rusqlite::{Row, params};
-use upscale_core::{RequestId, Scale, SourceUrl};
+use upscale_core::{RequestId, SourceUrl};
 
 use super::{
     Db, Tx,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     StoreError,
     due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
+    task_row::scale_column,
 };
 
 /// Due jobs in order; the rowid keeps the order of arrival where two are equal.
@@ -76,8 +77,7 @@ fn due(row: &Row<'_>) -> Result<DueJob, StoreError> {
         crashes: count(row, "crashes")?,
         was_claimed: row.get::<_, Option<String>>("worker")?.is_some(),
         source_url: SourceUrl::parse(&source_url).ok(),
-        scale: Scale::from_factor(scale)
-            .ok_or_else(|| StoreError::Corrupt(format!("column scale holds {scale}")))?,
+        scale: scale_column(scale)?,
         face_enhance: row.get("face_enhance")?,
         request_id: parsed(row, "request_id", RequestId::parse)?,
         created_at: time(row, "created_at")?,

@@ -8,7 +8,7 @@ use super::{
     Db, Tx,
     rows::{account_id, parsed, time, time_if_any},
 };
-use crate::{Caller, KeyRecord, StoreError};
+use crate::{Caller, KeyRecord, StoreError, task_row::check_name};
 
 /// Keys one listing shows at most.
 const LISTED_MAX: u32 = 1_000;
@@ -22,9 +22,10 @@ impl Db {
         &self,
         account: &AccountId,
         permission: Permission,
+        name: &str,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
-        let account = account.clone();
-        self.write(move |tx| create_key(tx, &account, permission))
+        let (account, name) = (account.clone(), name.to_owned());
+        self.write(move |tx| create_key(tx, &account, permission, &name))
             .await
     }
 
@@ -37,6 +38,22 @@ impl Db {
             tx.list(
                 "SELECT * FROM api_key WHERE account_id = ?1 ORDER BY created_at, id LIMIT ?2",
                 params![account.as_str(), LISTED_MAX],
+                key_record,
+            )
+        })
+        .await
+    }
+
+    pub(crate) async fn find_key(
+        &self,
+        account: &AccountId,
+        key: &KeyId,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        let (account, key) = (account.clone(), key.clone());
+        self.read(move |tx| {
+            tx.find(
+                "SELECT * FROM api_key WHERE id = ?1 AND account_id = ?2",
+                [key.as_str(), account.as_str()],
                 key_record,
             )
         })
@@ -94,7 +111,9 @@ fn create_key(
     tx: &Tx<'_>,
     account: &AccountId,
     permission: Permission,
+    name: &str,
 ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
+    check_name(name)?;
     let known = tx.find(
         "SELECT 1 FROM account WHERE id = ?1",
         [account.as_str()],
@@ -106,15 +125,16 @@ fn create_key(
     let (id, key) = (KeyId::random()?, ApiKey::random()?);
     let hint = &key.reveal()[key.reveal().len() - HINT_CHARS..];
     tx.execute_one(
-        "INSERT INTO api_key (id, account_id, hash, permission, hint, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO api_key (id, account_id, hash, permission, hint, created_at, name)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             id.as_str(),
             account.as_str(),
             key.hash().as_str(),
             permission.as_str(),
             hint,
-            tx.now.micros()
+            tx.now.micros(),
+            name
         ],
     )?;
     Ok(find_key(tx, &id)?.map(|record| (record, key)))
@@ -132,7 +152,7 @@ fn rotate_key(
     )?;
     let Some(old) = live else { return Ok(None) };
     revoke_at(tx, key, overlap_seconds)?;
-    create_key(tx, &old.account_id, old.permission)
+    create_key(tx, &old.account_id, old.permission, &old.name)
 }
 
 /// Never later than an earlier revocation said. Without overlap the key is dead whatever the clock does.
@@ -167,6 +187,7 @@ fn key_record(row: &Row<'_>) -> Result<KeyRecord, StoreError> {
         last_used_at: time_if_any(row, "last_used_at")?,
         revoked_at: time_if_any(row, "revoked_at")?,
         hint: row.get("hint")?,
+        name: row.get("name")?,
     })
 }
 

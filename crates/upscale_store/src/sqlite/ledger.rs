@@ -42,17 +42,18 @@ pub(super) fn transfer(
 }
 
 impl Db {
-    pub(crate) async fn list_ledger(
+    pub(crate) async fn list_ledger_before(
         &self,
         account: &AccountId,
+        before: i64,
         limit: u32,
     ) -> Result<Vec<LedgerLine>, StoreError> {
         let account = account.clone();
         self.read(move |tx| {
             tx.list(
                 "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
-                 WHERE account_id = ?1 ORDER BY sequence DESC LIMIT ?2",
-                params![account.as_str(), limit],
+                 WHERE account_id = ?1 AND sequence < ?2 ORDER BY sequence DESC LIMIT ?3",
+                params![account.as_str(), before, limit],
                 ledger_line,
             )
         })

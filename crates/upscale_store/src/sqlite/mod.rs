@@ -8,6 +8,7 @@ mod claim;
 mod create_task;
 mod error;
 mod find_task;
+mod history;
 mod keys;
 mod lease;
 mod ledger;
@@ -18,12 +19,14 @@ mod rate_window;
 mod readers;
 mod reap;
 mod rows;
+mod sessions;
 mod settle;
 mod signing_keys;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod tx;
+mod users;
 mod workers;
 mod writer;
 

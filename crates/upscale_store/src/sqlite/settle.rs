@@ -11,7 +11,9 @@ use super::{
     queue_facts::record_pace,
     rows::{account_id, task_id},
 };
-use crate::{FenceOutcome, Settlement, StoreError, task_row::check_result, transfer::Transfer};
+use crate::{
+    FenceOutcome, Settlement, Spent, Stages, StoreError, task_row::check_result, transfer::Transfer,
+};
 
 /// Pending refunds finished in one transaction.
 const REFUNDS_A_PAGE: u32 = 100;
@@ -23,7 +25,7 @@ impl Db {
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
-        seconds: f64,
+        spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         let task = task.clone();
         self.write(move |tx| {
@@ -31,10 +33,10 @@ impl Db {
                 return Ok(FenceOutcome::Lost);
             }
             match &settlement {
-                Settlement::Succeeded(file) => succeed_task(tx, &task, file)?,
+                Settlement::Succeeded(file) => succeed_task(tx, &task, file, spent.stages)?,
                 Settlement::Failed(message) => fail_task(tx, &task, message)?,
             }
-            record_pace(tx, seconds)?;
+            record_pace(tx, spent.slot_seconds)?;
             Ok(FenceOutcome::Done)
         })
         .await
@@ -73,13 +75,19 @@ pub(super) fn end_job(
 }
 
 /// Charges and records the result. The job must be gone, behind its fence.
-fn succeed_task(tx: &Tx<'_>, task: &TaskId, file: &ResultFile) -> Result<(), StoreError> {
+fn succeed_task(
+    tx: &Tx<'_>,
+    task: &TaskId,
+    file: &ResultFile,
+    stages: Option<Stages>,
+) -> Result<(), StoreError> {
     let size = check_result(task, file)?;
     // A clock that stepped back must not make a task end before it began.
     let (account, price) = ended(
         tx,
         "UPDATE task SET state = 'succeeded', finished_at = max(created_at, ?2), result_name = ?3,
-             result_sha256 = ?4, result_size = ?5, result_width = ?6, result_height = ?7
+             result_sha256 = ?4, result_size = ?5, result_width = ?6, result_height = ?7,
+             download_micros = ?8, picture_micros = ?9, storing_micros = ?10
          WHERE id = ?1 AND state = 'processing' RETURNING account_id, price",
         params![
             task.as_str(),
@@ -88,7 +96,10 @@ fn succeed_task(tx: &Tx<'_>, task: &TaskId, file: &ResultFile) -> Result<(), Sto
             file.sha256,
             size,
             file.width,
-            file.height
+            file.height,
+            stages.map(|stages| stages.download_micros),
+            stages.map(|stages| stages.picture_micros),
+            stages.map(|stages| stages.storing_micros)
         ],
     )?;
     leave_active(tx, &account)?;

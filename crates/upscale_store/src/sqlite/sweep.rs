@@ -88,7 +88,7 @@ impl Db {
     /// false when none was left. The ledger stays.
     pub(crate) async fn forget_records(&self) -> Result<bool, StoreError> {
         self.write(|tx| {
-            forget_windows_and_workers(tx)?;
+            forget_what_is_over(tx)?;
             let from_day = records_kept_from_day(tx.now, tx.options);
             let days = tx.list(
                 "SELECT account_id, day FROM account_day WHERE day < ?1 AND NOT EXISTS
@@ -112,9 +112,17 @@ impl Db {
     }
 }
 
-/// Create windows and workers of yesterday count for nothing any more.
-fn forget_windows_and_workers(tx: &Tx<'_>) -> Result<(), StoreError> {
+/// Create windows and workers of yesterday count for nothing any more; nor do sessions, reset links and counted
+/// tries whose time is over.
+fn forget_what_is_over(tx: &Tx<'_>) -> Result<(), StoreError> {
     let (yesterday, window) = yesterday(tx.now);
+    for over in [
+        "DELETE FROM console_session WHERE expires_at <= ?1",
+        "DELETE FROM password_reset WHERE expires_at <= ?1",
+        "DELETE FROM sign_in_attempt WHERE ends_at <= ?1",
+    ] {
+        tx.execute(over, [tx.now.micros()])?;
+    }
     tx.execute("DELETE FROM rate_window WHERE window < ?1", [window])?;
     tx.execute(
         "DELETE FROM worker WHERE seen_at < ?1",

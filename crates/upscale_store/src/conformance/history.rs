@@ -1,0 +1,154 @@
+//! What an account looks back on: its tasks, days and transfers, page by page, and nobody else's.
+
+use upscale_core::{KeyId, Permission, Scale, TaskState};
+
+use super::setting::{Setting, example, on_every_engine, result_file};
+use crate::{DayOfUse, Settlement, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
+
+/// Pages of two until an empty one.
+async fn pages(at: &Setting, account: &upscale_core::AccountId, filter: TaskFilter) -> Vec<String> {
+    let (mut found, mut after) = (Vec::new(), None::<TaskCursor>);
+    loop {
+        let page = at.store.list_tasks(account, filter, after.as_ref(), 2);
+        let page: Vec<TaskRecord> = page.await.unwrap();
+        let Some(last) = page.last() else {
+            return found;
+        };
+        after = Some(TaskCursor {
+            created_at: last.task.created_at,
+            id: last.task.id.clone(),
+        });
+        found.extend(page.iter().map(|record| record.task.id.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn every_task_stands_on_one_page_newest_first_over_days_and_moments() {
+    on_every_engine(async |at: &Setting| {
+        at.plenty_of_slots().await;
+        let account = at.account_for(9).await;
+        let other = at.account_for(1).await;
+        at.accepted(&other, "not ours").await;
+        let mut made = Vec::new();
+        for number in 0..7 {
+            // Two of a moment, and a midnight after the fifth.
+            if number % 2 == 0 {
+                at.clock
+                    .advance_seconds(if number == 4 { 86_400 } else { 1 });
+            }
+            made.push(at.accepted(&account, &format!("task {number}")).await);
+        }
+        made.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        let made: Vec<String> = made.iter().map(|task| task.id.to_string()).collect();
+        assert_eq!(pages(at, &account, TaskFilter::All).await, made);
+        assert_eq!(pages(at, &account, TaskFilter::Processing).await, made);
+        let failed = pages(at, &account, TaskFilter::Failed).await;
+        assert!(failed.is_empty(), "{failed:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_says_what_was_ordered_how_it_went_and_where_the_time_was_spent() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(2).await;
+        let order = upscale_core::NewTask {
+            face_enhance: true,
+            ..example(Scale::X4)
+        };
+        at.order_task(&account, "a success", &order).await;
+        let claim = at.claimed().await;
+        at.clock.advance_seconds(3);
+        let (file, stages) = (
+            result_file(),
+            Stages {
+                download_micros: 1,
+                picture_micros: 20,
+                storing_micros: 300,
+            },
+        );
+        let spent = Spent {
+            slot_seconds: 1.0,
+            stages: Some(stages),
+        };
+        let settlement = Settlement::Succeeded(file.clone());
+        at.store
+            .settle(&claim.task_id, claim.attempt, settlement, spent)
+            .await
+            .unwrap();
+        let found = at.store.find_task_record(&account, &claim.task_id).await;
+        let record = found.unwrap().unwrap();
+        assert_eq!(record.task.state, TaskState::Succeeded(file));
+        assert_eq!(record.source_url.as_str(), order.source_url.as_str());
+        assert_eq!((record.scale, record.face_enhance), (Scale::X4, true));
+        assert_eq!(record.finished_at, Some(at.store.now()));
+        assert_eq!(
+            (record.stages, record.result_removed),
+            (Some(stages), false)
+        );
+        assert!(record.request_id.starts_with("req_"));
+        let listed = at
+            .store
+            .list_tasks(&account, TaskFilter::Succeeded, None, 9);
+        assert_eq!(listed.await.unwrap(), [record]);
+        let other = at.account_for(1).await;
+        let theirs = at.store.find_task_record(&other, &claim.task_id).await;
+        assert_eq!(theirs.unwrap(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn days_count_what_became_of_the_tasks_accepted_on_them() {
+    on_every_engine(async |at: &Setting| {
+        at.plenty_of_slots().await;
+        let account = at.account_for(4).await;
+        let today = at.store.now().utc_day();
+        at.accepted(&account, "succeeds").await;
+        at.succeed(&at.claimed().await).await;
+        at.accepted(&account, "fails").await;
+        at.fail(&at.claimed().await).await;
+        at.clock.advance_seconds(2 * 86_400);
+        at.accepted(&account, "is under way").await;
+        let day = |day, succeeded, failed, processing| DayOfUse {
+            day,
+            succeeded,
+            failed,
+            processing,
+        };
+        let both = [day(today, 1, 1, 0), day(today + 2, 0, 0, 1)];
+        assert_eq!(at.store.list_days(&account, today).await.unwrap(), both);
+        let later = at.store.list_days(&account, today + 1).await.unwrap();
+        assert_eq!(later, both[1..]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_ledger_is_read_page_by_page_and_a_key_by_its_owner_alone() {
+    on_every_engine(async |at: &Setting| {
+        let (account, other) = (at.account_for(2).await, at.account_for(1).await);
+        at.accepted(&account, "one").await;
+        at.accepted(&account, "two").await;
+        let whole = at.store.list_ledger(&account, 10).await.unwrap();
+        assert_eq!(whole.len(), 3);
+        let before = whole[0].sequence;
+        let rest = at.store.list_ledger_before(&account, before, 10).await;
+        assert_eq!(rest.unwrap(), whole[1..]);
+
+        let made = at.store.create_key(&account, Permission::Read, "ci");
+        let (record, _) = made.await.unwrap().unwrap();
+        assert_eq!(record.name, "ci");
+        let ours = at.store.find_key(&account, &record.id).await.unwrap();
+        assert_eq!(ours.as_ref(), Some(&record));
+        assert_eq!(at.store.find_key(&other, &record.id).await.unwrap(), None);
+        let unknown = KeyId::random().unwrap();
+        assert_eq!(at.store.find_key(&account, &unknown).await.unwrap(), None);
+        let (next, _) = at.store.rotate_key(&record.id, 60).await.unwrap().unwrap();
+        assert_eq!(next.name, "ci");
+        let long = "n".repeat(upscale_core::limits::NAME_CHARS_MAX + 1);
+        let made = at.store.create_key(&account, Permission::Read, &long);
+        assert!(made.await.is_err());
+    })
+    .await;
+}
