@@ -43,7 +43,9 @@ pub(crate) fn worker_options(
     if slots == 0 {
         return Ok(None);
     }
-    let threads = child_threads(args, slots)?;
+    // An image alone has all cores, see `upscale_core::slots_of_image`; with --threads all have as many.
+    let shared = args.threads.is_none().then_some(u32::try_from(cores)?);
+    let most = u16::try_from(args.threads.map_or(cores, |threads| threads as usize))?;
     let lease = Duration::from_secs(process.lease.unsigned_abs());
     let connect_to = args
         .source_connect_to
@@ -61,14 +63,12 @@ pub(crate) fn worker_options(
         heartbeat_every: lease / 4,
         lease_margin: lease / 6,
         drain: Duration::from_secs(process.drain),
-        ..WorkerOptions::new(
-            slots,
-            child_options(args, process, models, u16::try_from(threads)?),
-        )
+        cores: shared,
+        ..WorkerOptions::new(slots, child_options(args, process, models, most))
     }))
 }
 
-/// Threads of one child: the cores are shared among the slots.
+/// The fewest threads that a child may have: those when all slots are held.
 fn child_threads(args: &WorkArgs, slots: u32) -> anyhow::Result<usize> {
     let shared = threads(None) / usize::try_from(slots)?.max(1);
     Ok(args

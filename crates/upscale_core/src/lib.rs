@@ -15,6 +15,7 @@ mod pixels;
 mod retry;
 mod scale;
 mod secret_token;
+mod share;
 mod source_url;
 mod task;
 
@@ -36,5 +37,6 @@ pub use pixels::{Pixels, Rows, WrongSampleCount};
 pub use retry::{AttemptFailure, NextStep, after_failure};
 pub use scale::Scale;
 pub use secret_token::{SecretToken, TokenHash};
+pub use share::{slots_of_image, threads_of_slots};
 pub use source_url::{SourceUrl, parse_target};
 pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};

@@ -48,7 +48,7 @@ pub struct ChildOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// A child that has not answered after this long is killed.
     pub wall_clock: Duration,
-    /// Threads of one child.
+    /// Threads of one child, unless its order says otherwise.
     pub threads: u16,
     /// Address space of one child in bytes; 0 for no limit. The child sets it on itself.
     pub memory_bytes_max: u64,

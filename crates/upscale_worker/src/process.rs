@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
 use upscale_store::{Claim, Results, Stages};
 
-use crate::{AttemptError, ChildOptions, Fetcher, child::Upscaled, slots::Slot};
+use crate::{AttemptError, ChildOptions, Fetcher, Order, child::Upscaled, slots::Slot};
 
 /// A download that takes longer lends its slot to others; nearly all take less.
 const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
@@ -47,17 +47,21 @@ impl Attempt {
         &mut self,
         claim: &Claim,
         fetcher: &Fetcher,
-        child: &ChildOptions,
+        (child, cores): (&ChildOptions, Option<u32>),
         results: &Results,
     ) -> Result<ResultFile, AttemptError> {
         let source = self.download(claim, fetcher).await?;
         self.stage = Stage::Upscaling;
-        let order = child.order(claim.scale, claim.face_enhance);
+        let mut order = child.order(claim.scale, claim.face_enhance);
+        if let Some(cores) = cores {
+            order.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
+        }
         let started = Instant::now();
         let upscaled = child.upscale(&order, &source).await?;
+        self.slot.narrow();
         self.stages.picture_micros = record("child", started.elapsed());
         drop(source);
-        log_facts(claim, &upscaled);
+        log_facts(claim, &order, &upscaled);
         self.stage = Stage::Storing;
         let started = Instant::now();
         let file = put(upscaled, results).await?;
@@ -112,7 +116,7 @@ pub(crate) fn record(stage: &'static str, took: Duration) -> i64 {
     i64::try_from(took.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn log_facts(claim: &Claim, upscaled: &Upscaled) {
+fn log_facts(claim: &Claim, order: &Order, upscaled: &Upscaled) {
     let facts = &upscaled.facts;
     for (stage, micros) in [
         ("decode", facts.spent.decode_micros),
@@ -127,6 +131,7 @@ fn log_facts(claim: &Claim, upscaled: &Upscaled) {
     counter!("upscale_output_check_total", "rung" => rung).increment(1);
     tracing::debug!(
         task = claim.task_id.as_str(),
+        threads = order.threads,
         source_format = ?facts.source_format,
         source_width = facts.source_width,
         source_height = facts.source_height,

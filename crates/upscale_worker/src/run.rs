@@ -25,6 +25,9 @@ const SLOW_DOWNLOADS_MAX: usize = 16;
 pub struct WorkerOptions {
     /// Tasks at a time, at least 1; at most 64 are claimed at once.
     pub slots: u32,
+    /// Cores that the images under way share, see [`upscale_core::slots_of_image`]; none: each child has the threads
+    /// that its options say.
+    pub cores: Option<u32>,
     /// How sources are downloaded.
     pub fetch: FetchOptions,
     /// How children are started and bounded.
@@ -53,6 +56,7 @@ impl WorkerOptions {
     pub fn new(slots: u32, child: ChildOptions) -> Self {
         Self {
             slots,
+            cores: None,
             fetch: FetchOptions::default(),
             child,
             heartbeat_every: Duration::from_secs(HEARTBEAT_SECONDS.unsigned_abs()),

@@ -137,7 +137,8 @@ impl Worker {
         claim: &Claim,
         attempt: &mut Attempt,
     ) -> Result<ResultFile, AttemptError> {
-        let work = attempt.process(claim, &self.fetcher, &self.options.child, &self.results);
+        let child = (&self.options.child, self.options.cores);
+        let work = attempt.process(claim, &self.fetcher, child, &self.results);
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
             let stage = match attempt.stage {

@@ -126,7 +126,7 @@ pub(crate) struct WorkArgs {
     /// Images processed at a time; by default one per core. 0 leaves the work to other processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) workers: Option<u32>,
-    /// Threads for one image; by default the cores divided by the workers.
+    /// Threads for one image; by default all cores for an image alone, and equal shares where there are several.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
     /// Further root certificates (PEM) to trust for image URLs; repeatable.
