@@ -16,6 +16,9 @@ import network
 HERE = Path(__file__).resolve().parent
 FP32 = ["openvino", "onnxruntime", "ncnn"]
 OTHERS = ["ncnn_bf16", "openvino_int8"]
+PRECISIONS = ["exact", "fast"]
+# Wall and processor: on a machine that does other things too, the second says more of one thread.
+CLOCKS = ["seconds", "processor_seconds"]
 
 
 def prepare(folder: Path, size: int) -> None:
@@ -30,10 +33,10 @@ def prepare(folder: Path, size: int) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def ours(binary: str, folder: Path, size: int, threads: int, kernels: str) -> dict:
-    model = folder / "compact.safetensors"
-    command = [*shlex.split(binary), "bench", "--network", model, "--size", f"{size}x{size}"]
-    command += ["--threads", str(threads), "--json"]
+def ours(arguments, size: int, threads: int, precision: str, kernels: str) -> dict:
+    model = arguments.folder / "compact.safetensors"
+    command = [*shlex.split(arguments.ours), "bench", "--network", model, "--size", f"{size}x{size}"]
+    command += ["--threads", str(threads), "--precision", precision, "--runs", str(arguments.runs), "--json"]
     environment = dict(os.environ, **({"UPSCALE_CPU": kernels} if kernels else {}))
     return json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
 
@@ -44,42 +47,48 @@ def peer(engine: str, folder: Path, size: int, threads: int, runs: int) -> dict:
     return json.loads(lines.splitlines()[-1])
 
 
-def measure(arguments, folder: Path, size: int, threads: int) -> None:
-    """`rounds` times: ours between every two peers. Ratios are taken within a round."""
+def measure(arguments, size: int, threads: int) -> None:
+    """`rounds` times: ours, exact and fast, before and after every peer. Ratios are taken within a round."""
     engines = arguments.engines or FP32 + OTHERS + ["openvino_avx2"]
-    seconds: dict[str, list[float]] = {}
-    ratios: dict[str, list[float]] = {engine: [] for engine in engines}
-    memory: dict[str, int] = {}
+    found: dict[str, list[dict]] = {}
+    ratios: dict[tuple[str, str, str], list[float]] = {}
     for _ in range(arguments.rounds):
         for engine in engines:
             kernels = "avx2" if engine.endswith("_avx2") else ""
-            name = "ours " + kernels
-            before = ours(arguments.ours, folder, size, threads, kernels)
-            theirs = peer(engine, folder, size, threads, arguments.runs)
-            after = ours(arguments.ours, folder, size, threads, kernels)
-            mean = (before["seconds"] + after["seconds"]) / 2
-            ratios[engine].append(theirs["seconds"] / mean)
-            seconds.setdefault(engine, []).append(theirs["seconds"])
-            seconds.setdefault(name, []).extend([before["seconds"], after["seconds"]])
-            memory[engine], memory[name] = theirs["peak_memory_bytes"], after["peak_memory_bytes"]
-    report(size, threads, seconds, ratios, memory)
+
+            def both(precision: str) -> dict:
+                return ours(arguments, size, threads, precision, kernels)
+
+            around = {precision: [both(precision)] for precision in PRECISIONS}
+            theirs = peer(engine, arguments.folder, size, threads, arguments.runs)
+            found.setdefault(engine, []).append(theirs)
+            for precision, measured in around.items():
+                measured.append(both(precision))
+                found.setdefault(f"ours {precision} {kernels}", []).extend(measured)
+                for clock in CLOCKS:
+                    mean = sum(one[clock] for one in measured) / 2
+                    ratios.setdefault((engine, precision, clock), []).append(theirs[clock] / mean)
+    report(size, threads, found, ratios)
 
 
-def report(size: int, threads: int, seconds: dict, ratios: dict, memory: dict) -> None:
+def spread(values: list[float], digits: int) -> str:
+    middle = f"{statistics.median(values):.{digits}f}"
+    return f"{middle} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+
+def report(size: int, threads: int, found: dict, ratios: dict) -> None:
     work = 2 * network.MACS_PER_PIXEL * size * size / 1e9
-    print(f"\n### {size} x {size}, {threads} thread(s), {work:.1f} G direct operations\n")
-    print("| engine | seconds: median (min-max) | G/s | peak MB | ours is faster: median (min-max) |")
-    print("|---|---|---|---|---|")
-    for name, values in sorted(seconds.items(), key=lambda item: statistics.median(item[1])):
-        middle = statistics.median(values)
-        line = f"| {name} | {middle:.4f} ({min(values):.4f}-{max(values):.4f}) | {work / middle:.0f} "
-        line += f"| {memory[name] / 1e6:.0f} |"
-        if name in ratios:
-            found = ratios[name]
-            line += f" **{statistics.median(found):.2f}** ({min(found):.2f}-{max(found):.2f}) |"
-        else:
-            line += " |"
-        print(line, flush=True)
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"\n### {size} x {size}, {threads} thread(s), {work:.1f} G direct operations, load {load}\n")
+    columns = [f"ours {precision} is faster, {clock}" for precision in PRECISIONS for clock in CLOCKS]
+    print("| engine | seconds: median (min-max) | processor seconds | peak MB |", " | ".join(columns), "|")
+    print("|---" * (4 + len(columns)) + "|")
+    for name, runs in sorted(found.items(), key=lambda item: statistics.median(r["seconds"] for r in item[1])):
+        cells = [name, *(spread([run[clock] for run in runs], 3) for clock in CLOCKS)]
+        cells.append(f"{runs[-1]['peak_memory_bytes'] / 1e6:.0f}")
+        keys = [(name, precision, clock) for precision in PRECISIONS for clock in CLOCKS]
+        cells += [spread(ratios[key], 2) if key in ratios else "" for key in keys]
+        print("|", " | ".join(cells), "|", flush=True)
 
 
 def main() -> None:
@@ -90,12 +99,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--engines", nargs="*", help=f"of {FP32 + OTHERS + ['openvino_avx2']}")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--runs", type=int, default=5, help="runs of a peer in one round")
+    parser.add_argument("--runs", type=int, default=5, help="measured runs of each in one round")
     arguments = parser.parse_args()
     for size in arguments.sizes:
         prepare(arguments.folder, size)
         for threads in arguments.threads:
-            measure(arguments, arguments.folder, size, threads)
+            measure(arguments, size, threads)
 
 
 if __name__ == "__main__":

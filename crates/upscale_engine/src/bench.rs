@@ -35,6 +35,9 @@ pub struct Measured {
     pub seconds: f64,
     /// Fastest and slowest run.
     pub seconds_range: (f64, f64),
+    /// Of all threads together, the mean of a run, in steps of 10 ms over all runs: on a busy machine steadier than
+    /// `seconds`, but waiting threads count. 0 where the system does not tell.
+    pub processor_seconds: f64,
     /// 10^9 operations a second, counted as the direct convolution needs them: 2 x multiply-accumulates.
     pub gflops: f64,
     /// The multiplies really done (Winograd needs 64 where the direct convolution needs 324) as a share of what
@@ -97,10 +100,12 @@ impl Bench {
         let plan = options.precision.plan(&plan, kernels);
         let plan_seconds = started.elapsed().as_secs_f64();
         pass(&plan, &source, threads)?;
+        let before = processor_seconds();
         let mut seconds = Vec::new();
         for _ in 0..self.runs.max(1) {
             seconds.push(pass(&plan, &source, threads)?);
         }
+        let processor = (processor_seconds() - before) / seconds.len() as f64;
         seconds.sort_by(f64::total_cmp);
         let in_words = plan.layers.iter().any(|layer| layer.words.is_some());
         let precision = if in_words {
@@ -108,14 +113,14 @@ impl Bench {
         } else {
             "single precision"
         };
-        Ok(self.measured(&seconds, peak, plan_seconds, (set.name(), precision)))
+        let took = (&seconds[..], processor, plan_seconds);
+        Ok(self.measured(took, peak, (set.name(), precision)))
     }
 
     fn measured(
         &self,
-        sorted: &[f64],
+        (sorted, processor_seconds, plan_seconds): (&[f64], f64, f64),
         peak_gflops: f64,
-        plan_seconds: f64,
         (kernels, precision): (&'static str, &'static str),
     ) -> Measured {
         let seconds = sorted[sorted.len() / 2];
@@ -126,6 +131,7 @@ impl Bench {
         Measured {
             seconds,
             seconds_range: (sorted[0], sorted[sorted.len() - 1]),
+            processor_seconds,
             gflops: direct / seconds / 1e9,
             peak_share: if peak_gflops > 0.0 { share } else { 0.0 },
             peak_gflops,
@@ -189,6 +195,20 @@ fn peak_gflops(kernels: Kernels, threads: usize) -> f64 {
             .sum()
     });
     operations as f64 / started.elapsed().as_secs_f64() / 1e9
+}
+
+/// What all threads of this process ran, from fields 14 and 15 of proc_pid_stat(5), which counts hundredths; 0 where
+/// the system does not tell.
+#[must_use]
+pub fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name, in brackets, and may hold anything.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks
+        .filter_map(|field| field.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
 }
 
 /// `VmHWM` of Linux; 0 elsewhere.
