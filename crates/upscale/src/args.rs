@@ -390,6 +390,26 @@ pub(crate) struct BenchEngineArgs {
 pub(crate) enum BenchCommand {
     /// Creates and reads per second over loopback, next to what the disk syncs in the same run.
     Api(BenchApiArgs),
+    /// A file from bytes to bytes, next to the network alone on the same picture.
+    Whole(BenchWholeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchWholeArgs {
+    /// Picture to upscale (JPEG, PNG or WebP), within the service's size.
+    pub(crate) file: PathBuf,
+    /// 2 or 4; by default 2.
+    #[arg(long, value_parser = parse_scale)]
+    pub(crate) scale: Option<Scale>,
+    /// Threads; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// Rounds of both.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,9 @@
 //! `upscale bench`: speeds, printed next to a limit measured in the same run. The networks' measurements are the
-//! engine's own; `bench api` lives in `bench/api.rs`.
+//! engine's own; `bench api` and `bench whole` have files of their own.
 
 mod api;
 mod load;
+mod whole;
 
 use std::{fs, path::Path};
 
@@ -22,6 +23,7 @@ use crate::{
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Api(args)) => api::bench_api(args),
+        Some(BenchCommand::Whole(args)) => whole::bench_whole(args),
         None => bench_network(&args.engine),
     }
 }
@@ -93,6 +95,10 @@ fn print(
             format!("{median:.4} (median of {runs}; {fastest:.4} to {slowest:.4})"),
         ),
         (
+            "processor",
+            format!("{:.3} s a run, all threads", measured.processor_seconds),
+        ),
+        (
             "per megapixel",
             format!("{:.3} s", median / megapixels(bench)),
         ),
@@ -132,6 +138,7 @@ fn print_json(threads: usize, bench: &Bench, measured: &Measured) -> anyhow::Res
         "seconds": measured.seconds,
         "seconds_fastest": fastest,
         "seconds_slowest": slowest,
+        "processor_seconds": measured.processor_seconds,
         "seconds_per_megapixel": measured.seconds / megapixels(bench),
         "gflops": measured.gflops,
         "peak_gflops": measured.peak_gflops,

@@ -1,0 +1,130 @@
+//! `upscale bench whole FILE`: what a picture costs beyond its network. Rounds of both, one after the other: the engine
+//! alone on the decoded picture (its colours; alpha counts as whole), and the whole way from a file to a file as `upscale file` goes it.
+
+use std::{fs, hint::black_box, ops::ControlFlow, path::Path, time::Instant};
+
+use anyhow::Context;
+use upscale_core::Scale;
+use upscale_engine::{Engine, EngineOptions, Precision, bench::processor_seconds};
+use upscale_image::{Source, decode};
+
+use crate::{
+    args::BenchWholeArgs,
+    file::{threads, write_whole},
+    kernels, output,
+    pipeline::{self, Order, pixels_max, upscale_image},
+};
+
+/// Seconds of one run.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    wall: f64,
+    /// Of all threads, in steps of 10 ms: what other programs take from us hardly shows in them.
+    processor: f64,
+}
+
+/// Runs the benchmark and prints its ratios.
+pub(super) fn bench_whole(args: &BenchWholeArgs) -> anyhow::Result<()> {
+    let scale = args.scale.unwrap_or(Scale::X2);
+    let order = Order {
+        scale,
+        network: None,
+        threads: threads(args.threads),
+        kernels: kernels::from_environment()?,
+        pixels_max: pixels_max(scale, false),
+        face_enhance: false,
+    };
+    let bytes = fs::read(&args.file).with_context(|| args.file.display().to_string())?;
+    let source = decode(&bytes, order.pixels_max)?;
+    let engine = Engine::shipped(EngineOptions {
+        threads: order.threads,
+        kernels: order.kernels,
+        precision: Precision::Fast,
+        ..EngineOptions::default()
+    })?;
+    let folder = tempfile::tempdir()?;
+    let to = folder.path().join("out.png");
+    // Not counted: the engine makes its plan in it.
+    infer(&engine, &source, scale)?;
+    let mut rounds = Vec::new();
+    for _ in 0..args.runs {
+        let alone = timed(|| infer(&engine, &source, scale))?;
+        let whole = timed(|| whole(&args.file, &order, &to))?;
+        rounds.push((alone, whole));
+    }
+    print(args, &source, order.threads, &rounds)
+}
+
+fn infer(engine: &Engine, source: &Source, scale: Scale) -> anyhow::Result<()> {
+    let ended = engine.upscale(&source.color, scale, source.condition, &mut |rows| {
+        black_box(rows.samples);
+        ControlFlow::Continue(())
+    });
+    Ok(ended?)
+}
+
+fn whole(from: &Path, order: &Order<'_>, to: &Path) -> anyhow::Result<()> {
+    let bytes = fs::read(from)?;
+    let upscaled: pipeline::Upscaled = upscale_image(&bytes, order, &mut |_| {})?;
+    write_whole(to, &upscaled.png)
+}
+
+fn timed(run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Took> {
+    let (started, before) = (Instant::now(), processor_seconds());
+    run()?;
+    Ok(Took {
+        wall: started.elapsed().as_secs_f64(),
+        processor: processor_seconds() - before,
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn print(
+    args: &BenchWholeArgs,
+    source: &Source,
+    threads: usize,
+    rounds: &[(Took, Took)],
+) -> anyhow::Result<()> {
+    let of = |value: fn(&(Took, Took)) -> f64| median(rounds.iter().map(value));
+    let figures = [
+        ("network alone, seconds", of(|(alone, _)| alone.wall)),
+        ("whole, seconds", of(|(_, whole)| whole.wall)),
+        (
+            "whole / network",
+            of(|(alone, whole)| whole.wall / alone.wall),
+        ),
+        (
+            "network alone, processor seconds",
+            of(|(alone, _)| alone.processor),
+        ),
+        ("whole, processor seconds", of(|(_, whole)| whole.processor)),
+        (
+            "whole / network, processor",
+            of(|(alone, whole)| whole.processor / alone.processor),
+        ),
+    ];
+    let size = format!("{} x {}", source.color.width(), source.color.height());
+    if args.json {
+        let mut object = serde_json::json!({ "size": size, "threads": threads, "runs": args.runs });
+        for (name, value) in figures {
+            let name = name
+                .replace(", ", "_")
+                .replace(" / ", "_to_")
+                .replace(' ', "_");
+            object[name] = value.into();
+        }
+        return output::json(&object);
+    }
+    let head = vec![
+        "picture".to_owned(),
+        format!("{size} on {threads} threads, {} runs", args.runs),
+    ];
+    let rows = figures.map(|(name, value)| vec![name.to_owned(), format!("{value:.3}")]);
+    let rows: Vec<_> = [head].into_iter().chain(rows).collect();
+    output::table(&["WHAT", "MEDIAN"], &rows)
+}
