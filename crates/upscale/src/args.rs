@@ -96,6 +96,7 @@ impl Command {
             Self::Eval(args) => args.json,
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
+                Some(BenchCommand::Whole(whole)) => whole.json,
                 None => args.engine.json,
             },
             Self::Serve(_)
