@@ -65,6 +65,7 @@ async fn count_request(
     }
     let retry_after_seconds = window.reset_at.seconds_since(window.now).max(1);
     Err(ApiError::CreateRate {
+        limit: window.limit,
         retry_after_seconds,
     })
 }
@@ -122,13 +123,17 @@ fn refusal(outcome: CreateOutcome) -> ApiError {
     match outcome {
         CreateOutcome::Conflict => ApiError::IdempotencyConflict,
         CreateOutcome::ActiveLimit {
+            limit,
             retry_after_seconds,
         } => ApiError::ActiveLimit {
+            limit,
             retry_after_seconds,
         },
         CreateOutcome::DailyLimit {
+            limit,
             retry_after_seconds,
         } => ApiError::DailyLimit {
+            limit,
             retry_after_seconds,
         },
         CreateOutcome::InsufficientCredits { available } => {

@@ -59,26 +59,26 @@ pub(crate) enum ApiError {
     #[error("The range lies outside the file of {size_bytes} bytes.")]
     RangeNotSatisfiable { size_bytes: u64 },
     /// More create requests than the window holds.
-    #[error(
-        "More than {} create requests in one minute.",
-        limits::CREATE_REQUESTS_PER_MINUTE
-    )]
-    CreateRate { retry_after_seconds: i64 },
+    #[error("More than {limit} create requests in one minute.")]
+    CreateRate {
+        limit: u32,
+        retry_after_seconds: i64,
+    },
     /// More reads, or more failing authentications, than anyone needs.
     #[error("Too many requests in a short time.")]
     TooFast { retry_after_seconds: i64 },
     /// As many tasks as may be active are.
-    #[error(
-        "{} tasks are processing, as many as one account may have.",
-        limits::ACTIVE_TASKS_MAX
-    )]
-    ActiveLimit { retry_after_seconds: i64 },
+    #[error("{limit} tasks are processing, as many as this account may have.")]
+    ActiveLimit {
+        limit: u32,
+        retry_after_seconds: i64,
+    },
     /// The day is full.
-    #[error(
-        "{} tasks were accepted this UTC day, as many as one account may have.",
-        limits::DAILY_TASKS_MAX
-    )]
-    DailyLimit { retry_after_seconds: i64 },
+    #[error("{limit} tasks were accepted this UTC day, as many as this account may have.")]
+    DailyLimit {
+        limit: u32,
+        retry_after_seconds: i64,
+    },
     /// Nothing was reserved; `detail` is for the log alone.
     #[error("The service is temporarily unavailable. Retry with the same Idempotency-Key.")]
     Unavailable {
@@ -199,15 +199,18 @@ impl ApiError {
         match self {
             Self::CreateRate {
                 retry_after_seconds,
+                ..
             }
             | Self::TooFast {
                 retry_after_seconds,
             }
             | Self::ActiveLimit {
                 retry_after_seconds,
+                ..
             }
             | Self::DailyLimit {
                 retry_after_seconds,
+                ..
             }
             | Self::Unavailable {
                 retry_after_seconds,
@@ -303,6 +306,7 @@ mod tests {
     fn no_wait_is_shorter_than_a_second() {
         for retry_after_seconds in [-3, 0, 1] {
             let response = ApiError::DailyLimit {
+                limit: limits::DAILY_TASKS_MAX,
                 retry_after_seconds,
             }
             .into_response();

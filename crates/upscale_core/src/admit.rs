@@ -3,6 +3,53 @@
 
 use crate::{Credits, Timestamp, limits};
 
+/// What one account may do; the contract's, unless an operator set others for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountLimits {
+    /// Create requests in one fixed minute, whatever their answer.
+    pub create_requests_per_minute: u32,
+    /// Tasks processing at a time.
+    pub active_tasks: u32,
+    /// Tasks accepted in one UTC day.
+    pub daily_tasks: u32,
+}
+
+/// What an operator set for one account; none of a number is the contract's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnLimits {
+    /// In place of 60 create requests a minute.
+    pub create_requests_per_minute: Option<u32>,
+    /// In place of 20 active tasks.
+    pub active_tasks: Option<u32>,
+    /// In place of 2,500 tasks a UTC day.
+    pub daily_tasks: Option<u32>,
+}
+
+impl OwnLimits {
+    /// What the account may do.
+    #[must_use]
+    pub fn effective(self) -> AccountLimits {
+        let contract = AccountLimits::default();
+        AccountLimits {
+            create_requests_per_minute: self
+                .create_requests_per_minute
+                .unwrap_or(contract.create_requests_per_minute),
+            active_tasks: self.active_tasks.unwrap_or(contract.active_tasks),
+            daily_tasks: self.daily_tasks.unwrap_or(contract.daily_tasks),
+        }
+    }
+}
+
+impl Default for AccountLimits {
+    fn default() -> Self {
+        Self {
+            create_requests_per_minute: limits::CREATE_REQUESTS_PER_MINUTE,
+            active_tasks: limits::ACTIVE_TASKS_MAX,
+            daily_tasks: limits::DAILY_TASKS_MAX,
+        }
+    }
+}
+
 /// What the create transaction knows about the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountFacts {
@@ -12,6 +59,8 @@ pub struct AccountFacts {
     pub accepted_today: u32,
     /// Credits that are neither reserved nor spent.
     pub available: Credits,
+    /// What it may do.
+    pub limits: AccountLimits,
 }
 
 /// What is known about the queue.
@@ -34,12 +83,12 @@ pub struct QueueFacts {
 pub enum Admission {
     /// Reserve and queue it.
     Accept,
-    /// 20 are active: try when one completes.
+    /// As many are active as may be: try when one completes.
     ActiveLimit {
         /// Estimate of the next completion, 1–30.
         retry_after_seconds: i64,
     },
-    /// 2,500 accepted today: try after midnight UTC.
+    /// As many were accepted today as may be: try after midnight UTC.
     DailyLimit {
         /// Until 00:00 UTC, ≥ 1.
         retry_after_seconds: i64,
@@ -61,19 +110,22 @@ pub const SECONDS_PER_JOB_DEFAULT: f64 = 3.0;
 const DEADLINE_SHARE: f64 = 0.6;
 /// How far behind a job stands for each task its account already has active, in its place and in its admission.
 const SECONDS_BEHIND_PER_ACTIVE_TASK: i64 = 2;
+/// Active tasks that put a job further behind. An account whose own limit is above the contract's stands no further
+/// back than others: the time that is kept for those let past a job was simulated with this many.
+const ACTIVE_TASKS_COUNTED_MAX: u32 = limits::ACTIVE_TASKS_MAX - 1;
 /// Weight of one more job in the moving average: half of it is older than eleven jobs.
 const PACE_WEIGHT: f64 = 1.0 / 16.0;
 
 /// Decides in the contract's order: active, day, credits, then capacity.
 #[must_use]
 pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admission {
-    if account.active_tasks >= limits::ACTIVE_TASKS_MAX {
+    if account.active_tasks >= account.limits.active_tasks {
         let retry_after_seconds = seconds_within(queue.seconds_per_job, 30);
         return Admission::ActiveLimit {
             retry_after_seconds,
         };
     }
-    if account.accepted_today >= limits::DAILY_TASKS_MAX {
+    if account.accepted_today >= account.limits.daily_tasks {
         let retry_after_seconds = now.next_utc_day().seconds_since(now).max(1);
         return Admission::DailyLimit {
             retry_after_seconds,
@@ -95,8 +147,11 @@ pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admiss
 /// well: they were promised the same deadline, and whoever is let past them must leave them the time. A place
 /// further back counts as time, so that when room gets scarce it goes to those who hold least of it.
 fn seconds_until_done(account: AccountFacts, queue: QueueFacts) -> f64 {
-    let behind = SECONDS_BEHIND_PER_ACTIVE_TASK * i64::from(account.active_tasks);
-    predicted_seconds(queue) + behind as f64
+    predicted_seconds(queue) + seconds_behind(account.active_tasks) as f64
+}
+
+fn seconds_behind(active_tasks: u32) -> i64 {
+    SECONDS_BEHIND_PER_ACTIVE_TASK * i64::from(active_tasks.min(ACTIVE_TASKS_COUNTED_MAX))
 }
 
 /// Seconds until all open jobs and one more would be finished, every slot busy. Without a live worker the
@@ -130,7 +185,7 @@ pub fn poll_after_seconds(created_at: Timestamp, now: Timestamp) -> i64 {
 /// let past it.
 #[must_use]
 pub fn priority_at(created_at: Timestamp, active_tasks: u32) -> Timestamp {
-    created_at.plus_seconds(SECONDS_BEHIND_PER_ACTIVE_TASK * i64::from(active_tasks))
+    created_at.plus_seconds(seconds_behind(active_tasks))
 }
 
 fn seconds_within(seconds: f64, longest: i64) -> i64 {
@@ -148,6 +203,7 @@ mod tests {
             active_tasks,
             accepted_today,
             available: Credits::from_thousandths(thousandths),
+            limits: AccountLimits::default(),
         }
     }
 
@@ -182,6 +238,37 @@ mod tests {
             admit(account(0, 0, 699), queue(0, 2), NOON),
             Admission::InsufficientCredits
         );
+    }
+
+    #[test]
+    fn limits_of_an_accounts_own_take_the_place_of_the_contracts() {
+        let with = |active_tasks, daily_tasks| AccountLimits {
+            active_tasks,
+            daily_tasks,
+            ..AccountLimits::default()
+        };
+        let admit = |active, today, limits| {
+            let facts = AccountFacts {
+                limits,
+                ..account(active, today, 700)
+            };
+            admit(facts, queue(0, 2), NOON)
+        };
+        assert_eq!(admit(40, 2_999, with(41, 3_000)), Admission::Accept);
+        assert!(matches!(
+            admit(41, 0, with(41, 3_000)),
+            Admission::ActiveLimit { .. }
+        ));
+        assert!(matches!(
+            admit(0, 3, with(41, 3)),
+            Admission::DailyLimit { .. }
+        ));
+        assert!(matches!(
+            admit(1, 0, with(1, 3)),
+            Admission::ActiveLimit { .. }
+        ));
+        // Nobody stands further back than 38 s, whatever his limit.
+        assert_eq!(priority_at(NOON, 500), NOON.plus_seconds(38));
     }
 
     #[test]

@@ -70,6 +70,10 @@ pub struct AccountId(String);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(String);
 
+/// Names one order of credits: `chk_…`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CheckoutId(String);
+
 /// Names one HTTP request for support and logs: `req_…`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(String);
@@ -94,6 +98,28 @@ impl TaskId {
     }
 
     /// As written in URLs, rows and logs.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl CheckoutId {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`NoRandomness`] when the system gives none.
+    pub fn random() -> Result<Self, NoRandomness> {
+        with_prefix("chk_").map(Self)
+    }
+
+    /// None for anything we cannot have made.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        parse("chk_", text).map(Self)
+    }
+
+    /// As the payment service and the rows have it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -195,6 +221,12 @@ impl fmt::Display for UserId {
 }
 
 impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for CheckoutId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -11,6 +11,7 @@ mod idempotency;
 mod ids;
 mod invalid_request;
 pub mod limits;
+mod payment;
 mod pixels;
 mod retry;
 mod scale;
@@ -20,8 +21,8 @@ mod source_url;
 mod task;
 
 pub use admit::{
-    AccountFacts, Admission, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit, next_pace,
-    poll_after_seconds, predicted_seconds, priority_at,
+    AccountFacts, AccountLimits, Admission, OwnLimits, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit,
+    next_pace, poll_after_seconds, predicted_seconds, priority_at,
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
@@ -30,9 +31,11 @@ pub use credits::{Credits, NotCredits};
 pub use email::{Email, NotAnEmail};
 pub use idempotency::{IdempotencyKey, fingerprint};
 pub use ids::{
-    AccountId, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token, random_bytes, random_token,
+    AccountId, CheckoutId, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token, random_bytes,
+    random_token,
 };
 pub use invalid_request::InvalidRequest;
+pub use payment::{Currency, NotCurrency, Package, Returns, credits_to_take_back, returned_amount};
 pub use pixels::{Pixels, Rows, WrongSampleCount};
 pub use retry::{AttemptFailure, NextStep, after_failure};
 pub use scale::Scale;

@@ -16,6 +16,8 @@ pub const CREATE_WINDOW_SECONDS: i64 = 60;
 pub const ACTIVE_TASKS_MAX: u32 = 20;
 /// Tasks of one account accepted in one UTC day.
 pub const DAILY_TASKS_MAX: u32 = 2_500;
+/// Limits an operator may set for one account in place of the three above; each is 1 to this.
+pub const ACCOUNT_LIMIT_MAX: u32 = 1_000_000;
 /// Price of one successful upscale, 2x and 4x alike: 0.7 credit.
 pub const PRICE: Credits = Credits::from_thousandths(700);
 /// Shortest `Idempotency-Key`, in characters.
@@ -53,6 +55,10 @@ pub const POLL_SECONDS: std::ops::RangeInclusive<i64> = 3..=10;
 pub const FAILURE_MESSAGE_BYTES_MAX: usize = 500;
 /// Longest reference of a payment, in bytes.
 pub const REFERENCE_BYTES_MAX: usize = 200;
+/// Longest reason of an operator's action, in characters.
+pub const REASON_CHARS_MAX: usize = 500;
+/// Orders of credits one account may begin within an hour: each makes a session at the payment service.
+pub const CHECKOUTS_PER_HOUR: u32 = 20;
 /// Longest account or key name, in characters.
 pub const NAME_CHARS_MAX: usize = 100;
 

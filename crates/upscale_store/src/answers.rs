@@ -1,9 +1,8 @@
 //! What the store's verbs take and answer: plain facts, the same for every engine.
 
 use upscale_core::{
-    AccountId, Credits, FailureMessage, KeyId, Permission, RequestId, ResultFile, Scale, SourceUrl,
-    Task, TaskId, Timestamp,
-    limits::{CREATE_REQUESTS_PER_MINUTE, CREATE_WINDOW_SECONDS},
+    AccountId, Credits, FailureMessage, KeyId, OwnLimits, Permission, RequestId, ResultFile, Scale,
+    SourceUrl, Task, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS,
 };
 
 /// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
@@ -55,7 +54,7 @@ pub struct Account {
     pub created_at: Timestamp,
     /// When its first purchase opened access, if any did.
     pub activated_at: Option<Timestamp>,
-    /// Credits that can be reserved.
+    /// Credits that can be reserved; below zero when a payment went back whose credits were spent.
     pub available: Credits,
     /// Credits reserved by processing tasks and by refunds still pending.
     pub reserved: Credits,
@@ -65,6 +64,10 @@ pub struct Account {
     pub active_tasks: u32,
     /// Tasks accepted this UTC day.
     pub accepted_today: u32,
+    /// What an operator set in place of the contract's limits.
+    pub own_limits: OwnLimits,
+    /// Whether an audit found its books wrong and stopped it.
+    pub stopped: bool,
 }
 
 /// What became of a purchase.
@@ -133,8 +136,7 @@ pub struct RateWindow {
 
 impl RateWindow {
     /// The window of this number, after a request was counted as its `counted`-th; none when it was full.
-    pub(crate) fn counted(counted: Option<u32>, window: i64, now: Timestamp) -> Self {
-        let limit = CREATE_REQUESTS_PER_MINUTE;
+    pub(crate) fn counted(counted: Option<u32>, limit: u32, window: i64, now: Timestamp) -> Self {
         Self {
             allowed: counted.is_some(),
             limit,
@@ -154,13 +156,17 @@ pub enum CreateOutcome {
     Replayed(Task),
     /// The key is known with other parameters.
     Conflict,
-    /// 20 are active.
+    /// As many are active as this account may have: 20, unless an operator set another limit.
     ActiveLimit {
+        /// How many that is.
+        limit: u32,
         /// 1–30.
         retry_after_seconds: i64,
     },
-    /// 2,500 were accepted today.
+    /// As many were accepted today as may be: 2,500, unless an operator set another limit.
     DailyLimit {
+        /// How many that is.
+        limit: u32,
         /// Until 00:00 UTC, ≥ 1.
         retry_after_seconds: i64,
     },
@@ -261,13 +267,15 @@ pub struct LedgerLine {
     pub sequence: i64,
     /// When.
     pub at: Timestamp,
-    /// `purchase`, `reserve`, `charge`, `refund` or `reversal`.
+    /// `purchase`, `reserve`, `charge`, `refund`, `reversal`, `reinstatement` or `adjustment`.
     pub kind: String,
-    /// Always positive; the kind says from where to where.
+    /// Always positive; the kind says from where to where, and for an adjustment the next field.
     pub amount: Credits,
-    /// The task, but for purchases and reversals.
+    /// Whether what is available grows by it.
+    pub comes_in: bool,
+    /// The task, where it is about one.
     pub task_id: Option<TaskId>,
-    /// The payment's reference, for purchases and reversals.
+    /// The reference of the payment or adjustment, where it is about one.
     pub external_reference: Option<String>,
 }
 

@@ -10,19 +10,21 @@ const NAMED_MAX: u32 = 100;
 
 /// Each account's balances as the ledger has them.
 const BALANCES: &str = "WITH balance AS (SELECT account.id AS account_id, account.available, account.held,
-     account.charged,
+     account.charged, account.taken_back,
      coalesce(sum(CASE WHEN credit = 'available' THEN amount WHEN debit = 'available' THEN -amount END), 0) AS in_available,
      coalesce(sum(CASE WHEN credit = 'held' THEN amount WHEN debit = 'held' THEN -amount END), 0) AS in_held,
-     coalesce(sum(CASE WHEN credit = 'revenue' THEN amount END), 0) AS in_revenue
+     coalesce(sum(CASE WHEN credit = 'revenue' THEN amount END), 0) AS in_revenue,
+     coalesce(sum(CASE WHEN kind = 'reversal' THEN amount END), 0) AS in_reversals
      FROM account LEFT JOIN ledger ON ledger.account_id = account.id GROUP BY account.id) ";
 
 /// Invariant, and the query that returns (account or null, detail) for every breach. Correlated counts, not
 /// joins: they read the tasks in the order they lie, in half the time.
-const CHECKS: [(&str, &str); 14] = [
+const CHECKS: [(&str, &str); 16] = [
     (
         "I1",
-        "SELECT CAST(NULL AS TEXT), 'cash in ' || cash || ', balances ' || balances FROM (
-             SELECT (SELECT coalesce(sum(CASE WHEN debit = 'cash' THEN amount WHEN credit = 'cash' THEN -amount END), 0)
+        "SELECT CAST(NULL AS TEXT), 'came in ' || cash || ', balances ' || balances FROM (
+             SELECT (SELECT coalesce(sum(CASE WHEN debit IN ('cash', 'house') THEN amount
+                 WHEN credit IN ('cash', 'house') THEN -amount END), 0)
                  FROM ledger) AS cash,
              (SELECT coalesce(sum(available + held + charged), 0) FROM account) AS balances) AS sums
          WHERE cash <> balances",
@@ -30,15 +32,17 @@ const CHECKS: [(&str, &str); 14] = [
     (
         "I2",
         "SELECT account_id, 'available ' || available || ', held ' || held || ', charged ' || charged ||
-             '; the ledger has ' || in_available || ', ' || in_held || ', ' || in_revenue
-         FROM balance WHERE available <> in_available OR held <> in_held OR charged <> in_revenue",
+             ', taken back ' || taken_back || '; the ledger has ' || in_available || ', ' || in_held || ', ' ||
+             in_revenue || ', ' || in_reversals
+         FROM balance WHERE available <> in_available OR held <> in_held OR charged <> in_revenue
+             OR taken_back <> in_reversals",
     ),
     (
         "I3",
         "SELECT account_id, 'below zero: available ' || available || ', held ' || held || ', charged ' || charged ||
              '; the ledger has ' || in_available || ', ' || in_held || ', ' || in_revenue
-         FROM balance WHERE available < 0 OR held < 0 OR charged < 0
-             OR in_available < 0 OR in_held < 0 OR in_revenue < 0",
+         FROM balance WHERE available + taken_back < 0 OR held < 0 OR charged < 0
+             OR in_available + in_reversals < 0 OR in_held < 0 OR in_revenue < 0",
     ),
     (
         "I4",
@@ -90,8 +94,24 @@ const CHECKS: [(&str, &str); 14] = [
         "I9",
         "SELECT min(account_id), kind || ' ' || coalesce(external_reference, 'without reference') || ' stands ' ||
              count(*) || ' times'
-         FROM ledger WHERE kind IN ('purchase', 'reversal')
+         FROM ledger WHERE kind IN ('purchase', 'reversal', 'reinstatement', 'adjustment')
          GROUP BY kind, external_reference HAVING count(*) > 1 OR external_reference IS NULL",
+    ),
+    (
+        "I9",
+        "SELECT account_id, 'payment ' || id || ' was credited with ' || credits || ' and the ledger has no such purchase'
+         FROM payment WHERE state = 'credited' AND NOT EXISTS (SELECT 1 FROM ledger WHERE kind = 'purchase'
+             AND external_reference = payment.id AND ledger.account_id = payment.account_id AND amount = credits)",
+    ),
+    (
+        "I9",
+        "SELECT account_id, 'payments tell of ' || told || ' taken back, the ledger of ' || moved FROM (
+             SELECT account.id AS account_id,
+                 (SELECT coalesce(sum(taken_back), 0) FROM payment WHERE payment.account_id = account.id) AS told,
+                 (SELECT coalesce(sum(CASE WHEN kind = 'reversal' THEN amount ELSE -amount END), 0) FROM ledger
+                     WHERE ledger.account_id = account.id AND kind IN ('reversal', 'reinstatement')) AS moved
+             FROM account) AS returned
+         WHERE told <> moved",
     ),
     (
         "I10",

@@ -10,8 +10,10 @@ mod due_job;
 #[cfg(test)]
 mod faults;
 mod history;
+mod operator;
 mod order;
 mod pace;
+mod payments;
 mod postgres;
 mod purchase;
 mod results;
@@ -30,6 +32,14 @@ pub use answers::{
     Settlement, SigningKey, StoreError, StoreOptions,
 };
 pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
+pub use operator::{
+    AdjustOutcome, JobRecord, OnBehalf, OperatorAction, OperatorTask, OperatorTaskFilter,
+    RefundOutcome, WorkerRecord,
+};
+pub use payments::{
+    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,
+    PaymentOutcome, PaymentRecord, PaymentState,
+};
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;
 pub use store::Store;

@@ -67,11 +67,13 @@ impl Standing {
             Admission::ActiveLimit {
                 retry_after_seconds,
             } => Some(CreateOutcome::ActiveLimit {
+                limit: self.facts.limits.active_tasks,
                 retry_after_seconds,
             }),
             Admission::DailyLimit {
                 retry_after_seconds,
             } => Some(CreateOutcome::DailyLimit {
+                limit: self.facts.limits.daily_tasks,
                 retry_after_seconds,
             }),
             Admission::InsufficientCredits => Some(CreateOutcome::InsufficientCredits {

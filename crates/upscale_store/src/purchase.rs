@@ -11,9 +11,14 @@ pub(crate) fn check_purchase(credits: Credits, reference: &str) -> Result<(), St
             "a purchase of {credits} credits: it must be above 0"
         )));
     }
+    check_reference(reference)
+}
+
+/// 1 to 200 bytes.
+pub(crate) fn check_reference(reference: &str) -> Result<(), StoreError> {
     if reference.is_empty() || reference.len() > REFERENCE_BYTES_MAX {
         return Err(StoreError::Corrupt(format!(
-            "a payment reference of {} bytes: 1 to {REFERENCE_BYTES_MAX} are allowed",
+            "a reference of {} bytes: 1 to {REFERENCE_BYTES_MAX} are allowed",
             reference.len()
         )));
     }

@@ -413,6 +413,6 @@ impl Store {
     }
 }
 
-fn count_refunds(refunded: u32) {
+pub(crate) fn count_refunds(refunded: u32) {
     metrics::counter!("upscale_refunds_total").increment(refunded.into());
 }

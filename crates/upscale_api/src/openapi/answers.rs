@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use upscale_core::{
     AccountId, Credits, FailureMessage, InvalidRequest, RefundStatus, ResultFile, Task, TaskId,
-    TaskState, Timestamp,
+    TaskState, Timestamp, limits,
 };
 use utoipa::openapi::{
     Content, ContentBuilder, HeaderBuilder, Ref, Response, ResponseBuilder, Responses,
@@ -110,12 +110,15 @@ fn create_errors() -> Vec<ApiError> {
         },
         ApiError::IdempotencyConflict,
         ApiError::CreateRate {
+            limit: limits::CREATE_REQUESTS_PER_MINUTE,
             retry_after_seconds,
         },
         ApiError::ActiveLimit {
+            limit: limits::ACTIVE_TASKS_MAX,
             retry_after_seconds,
         },
         ApiError::DailyLimit {
+            limit: limits::DAILY_TASKS_MAX,
             retry_after_seconds,
         },
     ]);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use upscale_core::{
-    AccountFacts, Admission, AttemptFailure, Credits, NextStep, QueueFacts,
+    AccountFacts, AccountLimits, Admission, AttemptFailure, Credits, NextStep, QueueFacts,
     SECONDS_PER_JOB_DEFAULT, Timestamp, admit, after_failure, limits, next_pace, priority_at,
 };
 
@@ -121,6 +121,7 @@ impl Queue {
             active_tasks: account.active,
             accepted_today: account.today,
             available: Credits::from_thousandths(1_000_000),
+            limits: AccountLimits::default(),
         };
         match admit(facts, self.facts(), now) {
             Admission::Accept => Answer::Accepted(self.accept(tenant, megapixels, now)),

@@ -19,7 +19,7 @@ async fn eventful(at: &Setting) -> AccountId {
 }
 
 /// What is done to the rows, and the invariant that must notice.
-const TAMPERINGS: [(&str, &str); 20] = [
+const TAMPERINGS: [(&str, &str); 23] = [
     ("UPDATE account SET available = available + 1", "I1"),
     ("UPDATE account SET available = available + 1, charged = charged - 1", "I2"),
     ("UPDATE account SET available = -1", "I3"),
@@ -49,6 +49,17 @@ const TAMPERINGS: [(&str, &str); 20] = [
     (
         "DROP INDEX ledger_reference_once; INSERT INTO ledger (at, account_id, kind, debit, credit, amount, external_reference)
          SELECT at, account_id, kind, debit, credit, amount, external_reference FROM ledger WHERE kind = 'purchase'",
+        "I9",
+    ),
+    ("UPDATE account SET taken_back = taken_back + 1", "I2"),
+    (
+        "INSERT INTO payment (id, state, first_at, account_id, price, credits)
+         SELECT 'pi_1', 'credited', 0, id, 1, 1 FROM account",
+        "I9",
+    ),
+    (
+        "INSERT INTO payment (id, state, first_at, account_id, price, credits, taken_back)
+         SELECT external_reference, 'credited', 0, account_id, 1, amount, 1 FROM ledger WHERE kind = 'purchase'",
         "I9",
     ),
     ("UPDATE account SET activated_at = NULL", "I10"),

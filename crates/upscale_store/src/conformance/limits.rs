@@ -104,6 +104,7 @@ async fn of_forty_creates_at_once_twenty_are_accepted() {
         );
         for refused in outcomes.iter().filter(|outcome| !accepted(outcome)) {
             let CreateOutcome::ActiveLimit {
+                limit: limits::ACTIVE_TASKS_MAX,
                 retry_after_seconds,
             } = refused
             else {
@@ -139,6 +140,7 @@ async fn two_thousand_five_hundred_a_day_are_accepted_and_the_next_day_begins_an
         );
         let refused = at.order(&account, "one too many").await;
         let half_a_day = CreateOutcome::DailyLimit {
+            limit: limits::DAILY_TASKS_MAX,
             retry_after_seconds: 43_200,
         };
         assert_eq!(refused, half_a_day);

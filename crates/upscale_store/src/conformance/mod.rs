@@ -13,6 +13,8 @@ mod keys;
 mod limits;
 mod model;
 mod nth_fault;
+mod operator;
+mod payments;
 mod properties;
 mod purchases;
 mod queue;

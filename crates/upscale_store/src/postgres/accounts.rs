@@ -5,7 +5,7 @@ use upscale_core::{AccountId, Credits, limits::NAME_CHARS_MAX};
 
 use super::{
     Db, Tx,
-    rows::{count, parsed, time, time_if_any},
+    rows::{count, own_limits, parsed, time, time_if_any},
 };
 use crate::{Account, StoreError};
 
@@ -54,7 +54,7 @@ pub(super) async fn create_account(tx: &Tx, name: &str) -> Result<Account, Store
     found.ok_or_else(|| StoreError::Corrupt(format!("{id} is not there")))
 }
 
-async fn find_account(tx: &Tx, id: &AccountId) -> Result<Option<Account>, StoreError> {
+pub(super) async fn find_account(tx: &Tx, id: &AccountId) -> Result<Option<Account>, StoreError> {
     let sql = format!("{ACCOUNT} WHERE account.id = $2");
     tx.find(&sql, &[&tx.now.utc_day(), &id.as_str()], account)
         .await
@@ -71,5 +71,7 @@ fn account(row: &Row) -> Result<Account, StoreError> {
         charged: Credits::from_thousandths(row.try_get("charged")?),
         active_tasks: count(row, "active_tasks")?,
         accepted_today: count(row, "accepted_today")?,
+        own_limits: own_limits(row)?,
+        stopped: row.try_get::<_, i64>("stopped")? != 0,
     })
 }

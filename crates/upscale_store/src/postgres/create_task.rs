@@ -76,7 +76,7 @@ async fn find_by_key(tx: &Tx, order: &Order) -> Result<Option<(String, Task)>, S
 async fn standing(tx: &Tx, account: &AccountId) -> Result<Standing, StoreError> {
     let found = tx
         .find(
-            "SELECT available, active_tasks, stopped, coalesce((SELECT accepted FROM account_day
+            "SELECT available, active_tasks, stopped, limit_create_requests, limit_active_tasks, limit_daily_tasks, coalesce((SELECT accepted FROM account_day
                  WHERE account_id = account.id AND day = $2), 0) AS accepted_today
              FROM account WHERE id = $1",
             &[&account.as_str(), &tx.now.utc_day()],
@@ -91,6 +91,7 @@ fn parse_standing(row: &Row) -> Result<Standing, StoreError> {
         active_tasks: rows::count(row, "active_tasks")?,
         accepted_today: rows::count(row, "accepted_today")?,
         available: Credits::from_thousandths(row.try_get("available")?),
+        limits: rows::own_limits(row)?.effective(),
     };
     let stopped = row.try_get::<_, i64>("stopped")? != 0;
     Ok(Standing { facts, stopped })

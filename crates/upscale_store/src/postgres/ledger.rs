@@ -1,5 +1,5 @@
 //! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
-//! Purchase, create and settle call this, with the account's row locked; nothing else moves money.
+//! Purchase, payment, adjustment, create and settle call this, with the account's row locked; nothing else moves money.
 
 use futures_util::future::try_join;
 use tokio_postgres::Row;
@@ -12,7 +12,7 @@ use super::{
 use crate::{LedgerLine, StoreError, transfer::Transfer};
 
 /// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
-/// and a second use of a reference; the account's checks refuse a balance below zero.
+/// and a second use of a reference; the account's checks refuse a balance below zero that no reversal explains.
 pub(super) async fn transfer(
     tx: &Tx,
     account: &AccountId,
@@ -24,9 +24,9 @@ pub(super) async fn transfer(
     let line = "INSERT INTO ledger (at, account_id, kind, debit, credit, amount, task_id, external_reference)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let balances =
-        "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4
-                    WHERE id = $1";
-    let [available, held, charged] = transfer.changes(amount);
+        "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4,
+                        taken_back = taken_back + $5 WHERE id = $1";
+    let [available, held, charged, taken_back] = transfer.changes(amount);
     try_join(
         tx.execute_one(
             line,
@@ -41,7 +41,10 @@ pub(super) async fn transfer(
                 &reference,
             ],
         ),
-        tx.execute_one(balances, &[&account.as_str(), &available, &held, &charged]),
+        tx.execute_one(
+            balances,
+            &[&account.as_str(), &available, &held, &charged, &taken_back],
+        ),
     )
     .await?;
     Ok(())
@@ -56,7 +59,7 @@ impl Db {
     ) -> Result<Vec<LedgerLine>, StoreError> {
         let tx = self.read().await?;
         tx.list(
-            "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
+            "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
              WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
             &[&account.as_str(), &before, &i64::from(limit)],
             ledger_line,
@@ -72,6 +75,7 @@ fn ledger_line(row: &Row) -> Result<LedgerLine, StoreError> {
         at: time(row, "at")?,
         kind: row.try_get("kind")?,
         amount: Credits::from_thousandths(row.try_get("amount")?),
+        comes_in: row.try_get::<_, &str>("credit")? == "available",
         task_id: has_task
             .then(|| rows::task_id(row, "task_id"))
             .transpose()?,

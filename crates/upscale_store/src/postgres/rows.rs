@@ -1,7 +1,7 @@
 //! Columns of a row, each into the word of core that it holds.
 
 use tokio_postgres::Row;
-use upscale_core::{AccountId, ResultFile, Task, TaskId, Timestamp};
+use upscale_core::{AccountId, OwnLimits, ResultFile, Task, TaskId, Timestamp};
 
 use crate::{
     StoreError,
@@ -37,6 +37,19 @@ pub(super) fn time_if_any(row: &Row, column: &str) -> Result<Option<Timestamp>, 
 /// A count or size, which no row may hold below zero.
 pub(super) fn count(row: &Row, column: &str) -> Result<u32, StoreError> {
     whole_column(column, row.try_get(column)?)
+}
+
+/// What an operator set for an account; its columns are null where he set nothing.
+pub(super) fn own_limits(row: &Row) -> Result<OwnLimits, StoreError> {
+    let number = |column: &str| -> Result<Option<u32>, StoreError> {
+        let set: Option<i64> = row.try_get(column)?;
+        set.map(|set| whole_column(column, set)).transpose()
+    };
+    Ok(OwnLimits {
+        create_requests_per_minute: number("limit_create_requests")?,
+        active_tasks: number("limit_active_tasks")?,
+        daily_tasks: number("limit_daily_tasks")?,
+    })
 }
 
 /// A task from a row with every column of the table.

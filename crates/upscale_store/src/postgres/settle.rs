@@ -137,7 +137,8 @@ async fn finish_refunds(tx: &mut Tx) -> Result<u32, StoreError> {
     refund_all(tx, &pending).await
 }
 
-async fn refund_all(tx: &mut Tx, tasks: &[TaskId]) -> Result<u32, StoreError> {
+/// The second step of these tasks' failures; how many were still owed.
+pub(super) async fn refund_all(tx: &mut Tx, tasks: &[TaskId]) -> Result<u32, StoreError> {
     lock_owners(tx, tasks).await?;
     let mut refunded = 0;
     for task in tasks {

@@ -5,7 +5,7 @@ use upscale_core::{AccountId, Credits, limits::NAME_CHARS_MAX};
 
 use super::{
     Db, Tx,
-    rows::{count, parsed, time, time_if_any},
+    rows::{count, own_limits, parsed, time, time_if_any},
 };
 use crate::{Account, StoreError};
 
@@ -53,7 +53,7 @@ pub(super) fn create_account(tx: &Tx<'_>, name: &str) -> Result<Account, StoreEr
     find_account(tx, &id)?.ok_or_else(|| StoreError::Corrupt(format!("{id} is not there")))
 }
 
-fn find_account(tx: &Tx<'_>, id: &AccountId) -> Result<Option<Account>, StoreError> {
+pub(super) fn find_account(tx: &Tx<'_>, id: &AccountId) -> Result<Option<Account>, StoreError> {
     let sql = format!("{ACCOUNT} WHERE account.id = ?2");
     tx.find(&sql, params![tx.now.utc_day(), id.as_str()], account)
 }
@@ -69,5 +69,7 @@ fn account(row: &Row<'_>) -> Result<Account, StoreError> {
         charged: Credits::from_thousandths(row.get("charged")?),
         active_tasks: count(row, "active_tasks")?,
         accepted_today: count(row, "accepted_today")?,
+        own_limits: own_limits(row)?,
+        stopped: row.get("stopped")?,
     })
 }

@@ -63,7 +63,7 @@ fn find_by_key(tx: &Tx<'_>, order: &Order) -> Result<Option<(String, Task)>, Sto
 
 fn standing(tx: &Tx<'_>, account: &AccountId) -> Result<Standing, StoreError> {
     let found = tx.find(
-        "SELECT available, active_tasks, stopped,
+        "SELECT available, active_tasks, stopped, limit_create_requests, limit_active_tasks, limit_daily_tasks,
              (SELECT accepted FROM account_day WHERE account_id = id AND day = ?2) AS accepted_today
          FROM account WHERE id = ?1",
         params![account.as_str(), tx.now.utc_day()],
@@ -77,6 +77,7 @@ fn parse_standing(row: &Row<'_>) -> Result<Standing, StoreError> {
         active_tasks: rows::count(row, "active_tasks")?,
         accepted_today: row.get::<_, Option<u32>>("accepted_today")?.unwrap_or(0),
         available: Credits::from_thousandths(row.get("available")?),
+        limits: rows::own_limits(row)?.effective(),
     };
     Ok(Standing {
         facts,

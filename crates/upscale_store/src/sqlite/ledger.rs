@@ -1,5 +1,5 @@
 //! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
-//! Purchase, create and settle call this; nothing else moves money.
+//! Purchase, payment, adjustment, create and settle call this; nothing else moves money.
 
 use rusqlite::{Row, params};
 use upscale_core::{AccountId, Credits};
@@ -11,7 +11,7 @@ use super::{
 use crate::{LedgerLine, StoreError, transfer::Transfer};
 
 /// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
-/// and a second use of a reference; the account's checks refuse a balance below zero.
+/// and a second use of a reference; the account's checks refuse a balance below zero that no reversal explains.
 pub(super) fn transfer(
     tx: &Tx<'_>,
     account: &AccountId,
@@ -34,10 +34,11 @@ pub(super) fn transfer(
             reference
         ],
     )?;
-    let [available, held, charged] = transfer.changes(amount);
+    let [available, held, charged, taken_back] = transfer.changes(amount);
     tx.execute_one(
-        "UPDATE account SET available = available + ?2, held = held + ?3, charged = charged + ?4 WHERE id = ?1",
-        params![account.as_str(), available, held, charged],
+        "UPDATE account SET available = available + ?2, held = held + ?3, charged = charged + ?4,
+             taken_back = taken_back + ?5 WHERE id = ?1",
+        params![account.as_str(), available, held, charged, taken_back],
     )
 }
 
@@ -51,7 +52,7 @@ impl Db {
         let account = account.clone();
         self.read(move |tx| {
             tx.list(
-                "SELECT sequence, at, kind, amount, task_id, external_reference FROM ledger
+                "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
                  WHERE account_id = ?1 AND sequence < ?2 ORDER BY sequence DESC LIMIT ?3",
                 params![account.as_str(), before, limit],
                 ledger_line,
@@ -68,6 +69,7 @@ fn ledger_line(row: &Row<'_>) -> Result<LedgerLine, StoreError> {
         at: time(row, "at")?,
         kind: row.get("kind")?,
         amount: Credits::from_thousandths(row.get("amount")?),
+        comes_in: row.get::<_, String>("credit")? == "available",
         task_id: has_task
             .then(|| rows::task_id(row, "task_id"))
             .transpose()?,

@@ -1,7 +1,7 @@
 //! Columns of a row, each into the word of core that it holds.
 
 use rusqlite::Row;
-use upscale_core::{AccountId, ResultFile, Task, TaskId, Timestamp};
+use upscale_core::{AccountId, OwnLimits, ResultFile, Task, TaskId, Timestamp};
 
 use crate::{
     StoreError,
@@ -38,6 +38,15 @@ pub(super) fn time_if_any(row: &Row<'_>, column: &str) -> Result<Option<Timestam
 /// A count or size, which no row may hold below zero.
 pub(super) fn count(row: &Row<'_>, column: &str) -> Result<u32, StoreError> {
     whole_column(column, row.get(column)?)
+}
+
+/// What an operator set for an account; its columns are null where he set nothing.
+pub(super) fn own_limits(row: &Row<'_>) -> Result<OwnLimits, StoreError> {
+    Ok(OwnLimits {
+        create_requests_per_minute: row.get("limit_create_requests")?,
+        active_tasks: row.get("limit_active_tasks")?,
+        daily_tasks: row.get("limit_daily_tasks")?,
+    })
 }
 
 /// A task from a row with every column of the table.

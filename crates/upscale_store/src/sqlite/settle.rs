@@ -122,7 +122,8 @@ pub(super) fn fail_task(
     leave_active(tx, &account)
 }
 
-fn refund_all(tx: &Tx<'_>, tasks: &[TaskId]) -> Result<u32, StoreError> {
+/// The second step of these tasks' failures; how many were still owed.
+pub(super) fn refund_all(tx: &Tx<'_>, tasks: &[TaskId]) -> Result<u32, StoreError> {
     let mut refunded = 0;
     for task in tasks {
         let pending = tx.find(

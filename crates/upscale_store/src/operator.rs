@@ -1,0 +1,279 @@
+//! What an operator does and looks at: limits and adjustments with a reason that is kept, refunds that hang, tasks of
+//! anyone, workers. Who may do so is decided before this is called.
+
+use upscale_core::{
+    AccountId, Credits, OwnLimits, RequestId, Scale, Task, TaskId, Timestamp,
+    limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX},
+};
+
+use crate::{Account, Store, StoreError, purchase::check_reference, store::count_refunds};
+
+/// Who did something, and why: kept with what was done, for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnBehalf {
+    /// The person or program, 1 to 100 characters.
+    pub operator: String,
+    /// 1 to 500 characters.
+    pub reason: String,
+}
+
+/// What became of an adjustment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdjustOutcome {
+    /// The credits are there or gone now.
+    Adjusted,
+    /// This reference was used before with the same account and amount; nothing changed.
+    AlreadyAdjusted,
+    /// This reference was used before otherwise; nothing changed.
+    ReferenceTaken,
+    /// More was to be taken than is available; nothing changed.
+    TooLittle {
+        /// What there is.
+        available: Credits,
+    },
+    /// There is no such account.
+    NoSuchAccount,
+}
+
+/// What became of the retry of a refund.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundOutcome {
+    /// The credits are back now.
+    Refunded,
+    /// They were before.
+    AlreadyRefunded,
+    /// Nothing is owed: the task is processing or succeeded.
+    NotFailed,
+    /// There is no such task.
+    NoSuchTask,
+}
+
+/// One thing an operator did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorAction {
+    /// Order of writing.
+    pub sequence: i64,
+    /// When.
+    pub at: Timestamp,
+    /// To which account.
+    pub account_id: AccountId,
+    /// Who.
+    pub operator: String,
+    /// `adjust`, `limits` or `refund`.
+    pub action: String,
+    /// What exactly.
+    pub detail: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Which tasks to list; each kind is found by an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorTaskFilter {
+    /// One account's, newest first.
+    OfAccount(AccountId),
+    /// Those of one create request.
+    OfRequest(RequestId),
+    /// Waiting or being worked on, in the order they are to be done.
+    Processing,
+    /// Failed, and their credits are not back.
+    RefundPending,
+}
+
+/// A task with what only an operator sees of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorTask {
+    /// As its owner sees it.
+    pub task: Task,
+    /// Where the source is, as it was sent; its query may be a secret of the customer's.
+    pub source_url: String,
+    /// 2x or 4x.
+    pub scale: Scale,
+    /// Whether faces are improved.
+    pub face_enhance: bool,
+    /// The request that created it.
+    pub request_id: RequestId,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// While work is owed.
+    pub job: Option<JobRecord>,
+}
+
+/// How far the work on a task is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Claims so far.
+    pub attempt: u32,
+    /// Attempts that ended in a failure that may pass.
+    pub transient_failures: u32,
+    /// Attempts that vanished.
+    pub crashes: u32,
+    /// Who has it; none while it waits.
+    pub worker: Option<String>,
+}
+
+/// A worker that reported lately.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerRecord {
+    /// Random, for as long as its process lives.
+    pub id: String,
+    /// Jobs it takes at a time.
+    pub slots: u32,
+    /// When it last reported.
+    pub seen_at: Timestamp,
+    /// Whether that was within the last lease.
+    pub alive: bool,
+}
+
+impl OnBehalf {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        for (what, text, most) in [
+            ("operator", &self.operator, NAME_CHARS_MAX),
+            ("reason", &self.reason, REASON_CHARS_MAX),
+        ] {
+            let chars = text.trim().chars().count();
+            if !(1..=most).contains(&chars) {
+                return Err(StoreError::Corrupt(format!(
+                    "the {what} has {chars} characters: 1 to {most} are allowed"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// More or fewer than 0 credits, and a reference of 1 to 200 bytes.
+pub(crate) fn check_adjustment(credits: Credits, reference: &str) -> Result<(), StoreError> {
+    if credits == Credits::ZERO || credits.thousandths() == i64::MIN {
+        return Err(StoreError::Corrupt(format!(
+            "an adjustment by {credits} credits: it must be above or below 0"
+        )));
+    }
+    check_reference(reference)
+}
+
+/// An adjustment without its sign: how much, and whether it is given.
+pub(crate) fn direction(credits: Credits) -> (Credits, bool) {
+    let size = Credits::from_thousandths(credits.thousandths().saturating_abs());
+    (size, credits > Credits::ZERO)
+}
+
+/// Each limit that is set is 1 to a million.
+pub(crate) fn check_limits(own: OwnLimits) -> Result<(), StoreError> {
+    let set = [
+        own.create_requests_per_minute,
+        own.active_tasks,
+        own.daily_tasks,
+    ];
+    match set
+        .into_iter()
+        .flatten()
+        .find(|limit| !(1..=ACCOUNT_LIMIT_MAX).contains(limit))
+    {
+        None => Ok(()),
+        Some(limit) => Err(StoreError::Corrupt(format!(
+            "a limit of {limit}: 1 to {ACCOUNT_LIMIT_MAX} are allowed"
+        ))),
+    }
+}
+
+/// How the kept action says it.
+pub(crate) fn show_limits(own: OwnLimits) -> String {
+    let show = |limit: Option<u32>| limit.map_or("contract".to_owned(), |limit| limit.to_string());
+    format!(
+        "requests a minute {}, active {}, a day {}",
+        show(own.create_requests_per_minute),
+        show(own.active_tasks),
+        show(own.daily_tasks)
+    )
+}
+
+impl Store {
+    /// Sets the account's limits in place of what was set before; a number that is none is the contract's. Counts
+    /// from the next request on. None when there is no such account.
+    pub async fn set_limits(
+        &self,
+        account: &AccountId,
+        own: OwnLimits,
+        by: &OnBehalf,
+    ) -> Result<Option<Account>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.set_limits(account, own, by).await,
+            Self::Postgres(db) => db.set_limits(account, own, by).await,
+        }
+    }
+
+    /// Gives (above 0) or takes (below 0) credits, once a reference (1 to 200 bytes). Never takes more than is
+    /// available, and opens no access: that is what a purchase does.
+    pub async fn adjust_account(
+        &self,
+        account: &AccountId,
+        credits: Credits,
+        reference: &str,
+        by: &OnBehalf,
+    ) -> Result<AdjustOutcome, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.adjust_account(account, credits, reference, by).await,
+            Self::Postgres(db) => db.adjust_account(account, credits, reference, by).await,
+        }
+    }
+
+    /// Returns the credits of a failed task whose refund hangs.
+    pub async fn retry_refund(
+        &self,
+        task: &TaskId,
+        by: &OnBehalf,
+    ) -> Result<RefundOutcome, StoreError> {
+        let outcome = match self {
+            Self::Sqlite(db) => db.retry_refund(task, by).await?,
+            Self::Postgres(db) => db.retry_refund(task, by).await?,
+        };
+        if outcome == RefundOutcome::Refunded {
+            count_refunds(1);
+        }
+        Ok(outcome)
+    }
+
+    /// What operators did, newest first; of one account or of all.
+    pub async fn list_actions(
+        &self,
+        account: Option<&AccountId>,
+        limit: u32,
+    ) -> Result<Vec<OperatorAction>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.list_actions(account, limit).await,
+            Self::Postgres(db) => db.list_actions(account, limit).await,
+        }
+    }
+
+    /// The task, whoever's it is.
+    pub async fn find_task_of_anyone(
+        &self,
+        task: &TaskId,
+    ) -> Result<Option<OperatorTask>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.find_task_of_anyone(task).await,
+            Self::Postgres(db) => db.find_task_of_anyone(task).await,
+        }
+    }
+
+    /// Tasks of anyone.
+    pub async fn list_tasks_of_anyone(
+        &self,
+        filter: &OperatorTaskFilter,
+        limit: u32,
+    ) -> Result<Vec<OperatorTask>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.list_tasks_of_anyone(filter, limit).await,
+            Self::Postgres(db) => db.list_tasks_of_anyone(filter, limit).await,
+        }
+    }
+
+    /// Workers that reported within the last day, the latest first.
+    pub async fn list_workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.list_workers().await,
+            Self::Postgres(db) => db.list_workers().await,
+        }
+    }
+}

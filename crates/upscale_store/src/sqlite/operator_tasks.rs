@@ -1,0 +1,99 @@
+//! What an operator looks at beside accounts: tasks of anyone, and workers.
+
+use rusqlite::{Row, params};
+use upscale_core::{RequestId, Scale, TaskId};
+
+use super::{
+    Db,
+    rows::{self, count, parsed, time, time_if_any},
+};
+use crate::{JobRecord, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord};
+
+const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
+     FROM task LEFT JOIN job ON job.task_id = task.id";
+
+impl Db {
+    pub(crate) async fn find_task_of_anyone(
+        &self,
+        task: &TaskId,
+    ) -> Result<Option<OperatorTask>, StoreError> {
+        let task = task.clone();
+        self.read(move |tx| {
+            let sql = format!("{RECORD} WHERE task.id = ?1");
+            tx.find(&sql, [task.as_str()], task_record)
+        })
+        .await
+    }
+
+    pub(crate) async fn list_tasks_of_anyone(
+        &self,
+        filter: &OperatorTaskFilter,
+        limit: u32,
+    ) -> Result<Vec<OperatorTask>, StoreError> {
+        let (condition, value) = match filter {
+            OperatorTaskFilter::OfAccount(account) => (
+                "task.account_id = ?1 ORDER BY task.day DESC, task.created_at DESC",
+                account.to_string(),
+            ),
+            OperatorTaskFilter::OfRequest(request) => (
+                "task.request_id = ?1 ORDER BY task.created_at",
+                request.to_string(),
+            ),
+            OperatorTaskFilter::Processing => (
+                "job.task_id IS NOT NULL AND ?1 = '' ORDER BY job.prio_at",
+                String::new(),
+            ),
+            OperatorTaskFilter::RefundPending => (
+                "task.refund = 'pending' AND ?1 = '' ORDER BY task.finished_at",
+                String::new(),
+            ),
+        };
+        let sql = format!("{RECORD} WHERE {condition} LIMIT ?2");
+        self.read(move |tx| tx.list(&sql, params![value, limit], task_record))
+            .await
+    }
+
+    pub(crate) async fn list_workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.read(|tx| {
+            let (now, lease) = (tx.now, tx.options.lease_seconds);
+            tx.list(
+                "SELECT id, slots, seen_at FROM worker ORDER BY seen_at DESC, id LIMIT 1000",
+                [],
+                |row| {
+                    let seen_at = time(row, "seen_at")?;
+                    Ok(WorkerRecord {
+                        id: row.get("id")?,
+                        slots: count(row, "slots")?,
+                        seen_at,
+                        alive: now < seen_at.plus_seconds(lease),
+                    })
+                },
+            )
+        })
+        .await
+    }
+}
+
+fn task_record(row: &Row<'_>) -> Result<OperatorTask, StoreError> {
+    let scale: i64 = row.get("scale")?;
+    let has_job = row.get::<_, Option<i64>>("attempt")?.is_some();
+    Ok(OperatorTask {
+        task: rows::task(row)?,
+        source_url: row.get("source_url")?,
+        scale: Scale::from_factor(scale)
+            .ok_or_else(|| StoreError::Corrupt(format!("column scale holds {scale}")))?,
+        face_enhance: row.get("face_enhance")?,
+        request_id: parsed(row, "request_id", RequestId::parse)?,
+        finished_at: time_if_any(row, "finished_at")?,
+        job: has_job.then(|| job_record(row)).transpose()?,
+    })
+}
+
+fn job_record(row: &Row<'_>) -> Result<JobRecord, StoreError> {
+    Ok(JobRecord {
+        attempt: count(row, "attempt")?,
+        transient_failures: count(row, "transient_failures")?,
+        crashes: count(row, "crashes")?,
+        worker: row.get("worker")?,
+    })
+}
