@@ -2,13 +2,14 @@
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use upscale_core::{AccountId, Credits};
-use upscale_store::{Account, LedgerLine, PurchaseOutcome, Store, StoreOptions};
+use upscale_core::{AccountId, Credits, OwnLimits};
+use upscale_store::{Account, PurchaseOutcome, Store, StoreOptions};
 
 use crate::{
+    account_limits,
     args::{AccountCommand, DataArgs},
     data::{account_id, block_on, no_account, open_existing_store, open_store},
-    output,
+    ledger, output,
     shown::{Amount, time, time_if_any},
 };
 
@@ -24,18 +25,54 @@ pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
                 data,
             } => credit(account, *credits, reference, data).await,
             AccountCommand::Show { account, data } => show(account, data).await,
-            AccountCommand::List { data } => list(data).await,
+            AccountCommand::List { search, data } => list(search.as_deref(), data).await,
             AccountCommand::Ledger {
                 account,
                 limit,
                 data,
-            } => ledger(account, *limit, data).await,
+            } => ledger::list(account, *limit, data).await,
+            AccountCommand::Limits {
+                account,
+                limits,
+                reason,
+                operator,
+                data,
+            } => {
+                account_limits::limits(
+                    account,
+                    limits,
+                    reason.as_deref(),
+                    operator.as_deref(),
+                    data,
+                )
+                .await
+            }
+            AccountCommand::Adjust {
+                account,
+                credits,
+                reference,
+                action,
+                data,
+            } => {
+                account_limits::adjust(account, *credits, reference.as_deref(), action, data).await
+            }
+            AccountCommand::Actions {
+                account,
+                limit,
+                data,
+            } => account_limits::actions(account.as_deref(), *limit, data).await,
+            AccountCommand::Payments {
+                account,
+                refused,
+                limit,
+                data,
+            } => account_limits::payments(account.as_deref(), *refused, *limit, data).await,
         }
     })
 }
 
 #[derive(Serialize)]
-struct AccountBody {
+pub(crate) struct AccountBody {
     account: String,
     name: String,
     available: Amount,
@@ -46,6 +83,37 @@ struct AccountBody {
     created_at: String,
     active_tasks: u32,
     accepted_today: u32,
+    limits: LimitsBody,
+    stopped: bool,
+}
+
+/// What holds for the account, its own where an operator set one.
+#[derive(Serialize)]
+struct LimitsBody {
+    requests_per_minute: u32,
+    active_tasks: u32,
+    daily_tasks: u32,
+    own: Vec<&'static str>,
+}
+
+impl From<OwnLimits> for LimitsBody {
+    fn from(own: OwnLimits) -> Self {
+        let limits = own.effective();
+        let set = [
+            ("requests_per_minute", own.create_requests_per_minute),
+            ("active_tasks", own.active_tasks),
+            ("daily_tasks", own.daily_tasks),
+        ];
+        Self {
+            requests_per_minute: limits.create_requests_per_minute,
+            active_tasks: limits.active_tasks,
+            daily_tasks: limits.daily_tasks,
+            own: set
+                .into_iter()
+                .filter_map(|(name, limit)| limit.map(|_| name))
+                .collect(),
+        }
+    }
 }
 
 impl From<&Account> for AccountBody {
@@ -61,6 +129,8 @@ impl From<&Account> for AccountBody {
             created_at: time(account.created_at),
             active_tasks: account.active_tasks,
             accepted_today: account.accepted_today,
+            limits: LimitsBody::from(account.own_limits),
+            stopped: account.stopped,
         }
     }
 }
@@ -119,18 +189,22 @@ async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
     print_account(&find(&store, &account_id(account)?).await?, data.json)
 }
 
-async fn find(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
+pub(crate) async fn find(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
     store
         .find_account(id)
         .await?
         .with_context(|| no_account(id.as_str()))
 }
 
-async fn list(data: &DataArgs) -> anyhow::Result<()> {
-    let accounts = open_existing_store(&data.place)
-        .await?
-        .list_accounts()
-        .await?;
+async fn list(search: Option<&str>, data: &DataArgs) -> anyhow::Result<()> {
+    let store = open_existing_store(&data.place).await?;
+    let mut accounts = store.list_accounts().await?;
+    if let Some(text) = search {
+        let text = text.to_lowercase();
+        accounts.retain(|account| {
+            account.id.as_str().contains(&text) || account.name.to_lowercase().contains(&text)
+        });
+    }
     if data.json {
         let accounts: Vec<AccountBody> = accounts.iter().map(AccountBody::from).collect();
         return output::json(&serde_json::json!({ "accounts": accounts }));
@@ -138,7 +212,7 @@ async fn list(data: &DataArgs) -> anyhow::Result<()> {
     print_table(&accounts)
 }
 
-fn print_account(account: &Account, as_json: bool) -> anyhow::Result<()> {
+pub(crate) fn print_account(account: &Account, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return output::json(&AccountBody::from(account));
     }
@@ -169,57 +243,4 @@ fn print_table(accounts: &[Account]) -> anyhow::Result<()> {
         "NAME",
     ];
     output::table(&names, &accounts.iter().map(row).collect::<Vec<_>>())
-}
-
-#[derive(Serialize)]
-struct LineBody {
-    sequence: i64,
-    at: String,
-    kind: String,
-    amount: Amount,
-    task: Option<String>,
-    reference: Option<String>,
-}
-
-impl From<&LedgerLine> for LineBody {
-    fn from(line: &LedgerLine) -> Self {
-        Self {
-            sequence: line.sequence,
-            at: time(line.at),
-            kind: line.kind.clone(),
-            amount: Amount(line.amount),
-            task: line.task_id.as_ref().map(ToString::to_string),
-            reference: line.external_reference.clone(),
-        }
-    }
-}
-
-async fn ledger(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
-    let id = find(&store, &account_id(account)?).await?.id;
-    let lines: Vec<LineBody> = store
-        .list_ledger(&id, limit)
-        .await?
-        .iter()
-        .map(LineBody::from)
-        .collect();
-    if data.json {
-        return output::json(&serde_json::json!({ "account": id.as_str(), "lines": lines }));
-    }
-    let row = |line: &LineBody| {
-        let about = line.task.clone().or_else(|| line.reference.clone());
-        let (at, kind) = (line.at.clone(), line.kind.clone());
-        vec![
-            line.sequence.to_string(),
-            at,
-            kind,
-            line.amount.0.to_string(),
-            about.unwrap_or_default(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
-    output::table(
-        &["LINE", "AT", "KIND", "CREDITS", "TASK OR REFERENCE"],
-        &rows,
-    )
 }

@@ -3,18 +3,20 @@
 
 mod customer;
 mod model;
+mod operator;
 mod parse;
 mod roles;
 
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use upscale_core::{Credits, Permission, Scale};
+use upscale_core::{Permission, Scale};
 
-use self::parse::{parse_name, parse_permission, parse_png_path, parse_reference, parse_scale};
+use self::parse::{parse_name, parse_permission, parse_png_path, parse_scale};
 pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
+    operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::PictureSize,
     roles::{
         ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs,
@@ -42,12 +44,18 @@ pub(crate) enum Command {
     Api(Box<ApiArgs>),
     /// Run workers alone, for `api` processes on the same data.
     Worker(Box<WorkerArgs>),
-    /// Make, credit and inspect accounts, while `serve` runs or not.
+    /// Make, credit, adjust, limit and inspect accounts, while `serve` runs or not.
     #[command(subcommand)]
     Account(AccountCommand),
     /// Make, rotate and revoke API keys, while `serve` runs or not.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Look at tasks of anyone, and return a refund that hangs.
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Read the ledger: an account's lines, the sums of all, whether it balances.
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
     /// Look at this machine: CPU, sandbox, store, disk, names, outside; exit status 1 when one cannot serve.
     Doctor(Box<DoctorArgs>),
     /// Check every invariant of money, tasks and files; exit status 1 when one is broken.
@@ -85,6 +93,8 @@ impl Command {
         match self {
             Self::Account(command) => command.data().json,
             Self::Key(command) => command.data().json,
+            Self::Task(command) => command.data().json,
+            Self::Ledger(command) => command.data().json,
             Self::Audit(args) => args.json,
             Self::Backup(args) => args.json,
             Self::Storage(StorageCommand::Check(args)) => args.json,
@@ -164,53 +174,6 @@ pub(crate) struct ChildArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum AccountCommand {
-    /// Make an account; prints its id.
-    Create {
-        /// What you call it, 1 to 100 characters.
-        #[arg(value_parser = parse_name)]
-        name: String,
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Book a purchase; the first one opens API access.
-    Credit {
-        /// The account's id, `acc_…`.
-        account: String,
-        /// How many, such as 100 or 0.7.
-        #[arg(value_parser = Credits::parse)]
-        credits: Credits,
-        /// The payment's own id: the same reference is credited once, however often this is called.
-        #[arg(long, value_parser = parse_reference)]
-        reference: String,
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Show an account and its balances.
-    Show {
-        /// The account's id, `acc_…`.
-        account: String,
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Show all accounts, oldest first.
-    List {
-        #[command(flatten)]
-        data: DataArgs,
-    },
-    /// Show an account's transfers, newest first.
-    Ledger {
-        /// The account's id, `acc_…`.
-        account: String,
-        /// Lines shown at most.
-        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-        limit: u32,
-        #[command(flatten)]
-        data: DataArgs,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Make an API key; its secret is shown this once.
     Create {
@@ -257,18 +220,6 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-}
-
-impl AccountCommand {
-    pub(crate) fn data(&self) -> &DataArgs {
-        match self {
-            Self::Create { data, .. }
-            | Self::Credit { data, .. }
-            | Self::Show { data, .. }
-            | Self::List { data }
-            | Self::Ledger { data, .. } => data,
-        }
-    }
 }
 
 impl KeyCommand {

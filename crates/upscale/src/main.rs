@@ -1,6 +1,7 @@
 //! The binary's table of contents: which command is done where.
 
 mod account;
+mod account_limits;
 mod args;
 mod audit;
 mod backup;
@@ -19,6 +20,7 @@ mod file;
 mod golden;
 mod kernels;
 mod key;
+mod ledger;
 mod metrics;
 mod model;
 mod open_files;
@@ -30,6 +32,7 @@ mod serve;
 mod shown;
 mod storage;
 mod submit;
+mod task;
 mod telemetry;
 mod work;
 
@@ -54,6 +57,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Worker(args) => serve::run(&Role::of_worker(args))?,
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
+        Command::Task(command) => task::task(command)?,
+        Command::Ledger(command) => return ledger::ledger(command),
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Audit(args) => return audit::audit(args),
         Command::Backup(args) => return backup::backup(args),

@@ -33,8 +33,8 @@ pub use answers::{
 };
 pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use operator::{
-    AdjustOutcome, JobRecord, OnBehalf, OperatorAction, OperatorTask, OperatorTaskFilter,
-    RefundOutcome, WorkerRecord,
+    AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction, OperatorTask,
+    OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{
     Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,

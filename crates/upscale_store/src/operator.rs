@@ -125,6 +125,21 @@ pub struct WorkerRecord {
     pub alive: bool,
 }
 
+/// All transfers of one kind and direction together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerSum {
+    /// `purchase`, `charge`, …
+    pub kind: String,
+    /// The purse they left.
+    pub debit: String,
+    /// The purse they entered.
+    pub credit: String,
+    /// How many.
+    pub transfers: u64,
+    /// How much in all.
+    pub amount: Credits,
+}
+
 impl OnBehalf {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         for (what, text, most) in [
@@ -274,6 +289,14 @@ impl Store {
         match self {
             Self::Sqlite(db) => db.list_workers().await,
             Self::Postgres(db) => db.list_workers().await,
+        }
+    }
+
+    /// The ledger of all accounts added up, kind by kind. Reads every line.
+    pub async fn sum_ledger(&self) -> Result<Vec<LedgerSum>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.sum_ledger().await,
+            Self::Postgres(db) => db.sum_ledger().await,
         }
     }
 }

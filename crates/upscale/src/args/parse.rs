@@ -3,8 +3,8 @@
 use std::{path::PathBuf, str::FromStr};
 
 use upscale_core::{
-    Permission, Scale,
-    limits::{NAME_CHARS_MAX, REFERENCE_BYTES_MAX},
+    Credits, Permission, Scale,
+    limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX, REFERENCE_BYTES_MAX},
 };
 
 /// Columns and rows, as in `640x480`.
@@ -77,6 +77,48 @@ pub(super) fn parse_reference(text: &str) -> Result<String, String> {
     Err(format!(
         "a reference has 1 to {REFERENCE_BYTES_MAX} bytes, this one {bytes}"
     ))
+}
+
+pub(super) fn parse_reason(text: &str) -> Result<String, String> {
+    check_one_line(text)?;
+    let chars = text.trim().chars().count();
+    if (1..=REASON_CHARS_MAX).contains(&chars) {
+        return Ok(text.trim().to_owned());
+    }
+    Err(format!(
+        "a reason has 1 to {REASON_CHARS_MAX} characters, this one {chars}"
+    ))
+}
+
+/// One limit of an account: its own number, or none for the contract's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OneLimit(pub(crate) Option<u32>);
+
+pub(super) fn parse_limit(text: &str) -> Result<OneLimit, String> {
+    if text == "contract" {
+        return Ok(OneLimit(None));
+    }
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (1..=ACCOUNT_LIMIT_MAX).contains(number));
+    match number {
+        Some(number) => Ok(OneLimit(Some(number))),
+        None => Err(format!("a limit is 1 to {ACCOUNT_LIMIT_MAX}, or contract")),
+    }
+}
+
+/// Above or below 0.
+pub(super) fn parse_signed_credits(text: &str) -> Result<Credits, String> {
+    let (size, sign) = match text.strip_prefix('-') {
+        Some(size) => (size, -1),
+        None => (text, 1),
+    };
+    let credits = Credits::parse(size).map_err(|error| error.to_string())?;
+    if credits == Credits::ZERO {
+        return Err("an adjustment is above or below 0".to_owned());
+    }
+    Ok(Credits::from_thousandths(credits.thousandths() * sign))
 }
 
 /// A line break or an escape sequence would forge lines in tables and logs.

@@ -345,7 +345,8 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
         assert_eq!(ids(&listed(OperatorTaskFilter::Processing).await).len(), 3);
         at.succeed(&claim).await;
         let processing = listed(OperatorTaskFilter::Processing).await;
-        assert_eq!(ids(&processing), [&second, &third]);
+        // The account with another task stands two seconds further back.
+        assert_eq!(ids(&processing), [&third, &second]);
         let ended = at.store.find_task_of_anyone(&first).await.unwrap().unwrap();
         assert_eq!((ended.job, ended.finished_at), (None, Some(at.store.now())));
         let unknown = at
@@ -373,6 +374,35 @@ async fn workers_are_listed_with_what_they_take_and_whether_they_live() {
             .collect();
         assert_eq!(seen, [("lively", 3, true), ("silent", 2, false)]);
         assert_eq!(workers[1].seen_at, NOON);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_ledger_adds_up_kind_by_kind() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(3).await;
+        at.accepted(&account, "succeeds").await;
+        at.succeed(&at.claimed().await).await;
+        at.accepted(&account, "stays").await;
+        let sums = at.store.sum_ledger().await.unwrap();
+        let shown: Vec<_> = sums
+            .iter()
+            .map(|sum| {
+                (
+                    sum.kind.as_str(),
+                    sum.debit.as_str(),
+                    sum.transfers,
+                    sum.amount.thousandths(),
+                )
+            })
+            .collect();
+        let expected = [
+            ("purchase", "cash", 1, 2_100),
+            ("reserve", "available", 2, 1_400),
+            ("charge", "held", 1, 700),
+        ];
+        assert_eq!(shown, expected);
     })
     .await;
 }

@@ -1,13 +1,16 @@
-//! What an operator looks at beside accounts: tasks of anyone, and workers.
+//! What an operator looks at beside accounts: tasks of anyone, workers, and the ledger as a whole.
 
 use tokio_postgres::Row;
-use upscale_core::{RequestId, Scale, TaskId};
+use upscale_core::{Credits, RequestId, Scale, TaskId};
 
 use super::{
     Db,
     rows::{self, count, parsed, time, time_if_any},
 };
-use crate::{JobRecord, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord};
+use crate::{
+    JobRecord, LedgerSum, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord,
+    task_row::whole_column,
+};
 
 const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM task LEFT JOIN job ON job.task_id = task.id";
@@ -68,6 +71,27 @@ impl Db {
             },
         )
         .await
+    }
+
+    pub(crate) async fn sum_ledger(&self) -> Result<Vec<LedgerSum>, StoreError> {
+        let tx = self.snapshot().await?;
+        let sums = tx
+            .list(
+                "SELECT kind, debit, credit, count(*) AS transfers, CAST(sum(amount) AS BIGINT) AS amount FROM ledger
+                 GROUP BY kind, debit, credit ORDER BY min(sequence)",
+                &[],
+                |row| {
+                    Ok(LedgerSum {
+                        kind: row.try_get("kind")?,
+                        debit: row.try_get("debit")?,
+                        credit: row.try_get("credit")?,
+                        transfers: whole_column("transfers", row.try_get("transfers")?)?,
+                        amount: Credits::from_thousandths(row.try_get("amount")?),
+                    })
+                },
+            )
+            .await;
+        tx.end(sums).await
     }
 }
 

@@ -1,13 +1,16 @@
-//! What an operator looks at beside accounts: tasks of anyone, and workers.
+//! What an operator looks at beside accounts: tasks of anyone, workers, and the ledger as a whole.
 
 use rusqlite::{Row, params};
-use upscale_core::{RequestId, Scale, TaskId};
+use upscale_core::{Credits, RequestId, Scale, TaskId};
 
 use super::{
     Db,
     rows::{self, count, parsed, time, time_if_any},
 };
-use crate::{JobRecord, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord};
+use crate::{
+    JobRecord, LedgerSum, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord,
+    task_row::whole_column,
+};
 
 const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM task LEFT JOIN job ON job.task_id = task.id";
@@ -66,6 +69,26 @@ impl Db {
                         slots: count(row, "slots")?,
                         seen_at,
                         alive: now < seen_at.plus_seconds(lease),
+                    })
+                },
+            )
+        })
+        .await
+    }
+
+    pub(crate) async fn sum_ledger(&self) -> Result<Vec<LedgerSum>, StoreError> {
+        self.read(|tx| {
+            tx.list(
+                "SELECT kind, debit, credit, count(*) AS transfers, sum(amount) AS amount FROM ledger
+                 GROUP BY kind, debit, credit ORDER BY min(sequence)",
+                [],
+                |row| {
+                    Ok(LedgerSum {
+                        kind: row.get("kind")?,
+                        debit: row.get("debit")?,
+                        credit: row.get("credit")?,
+                        transfers: whole_column("transfers", row.get("transfers")?)?,
+                        amount: Credits::from_thousandths(row.get("amount")?),
                     })
                 },
             )
