@@ -17,10 +17,10 @@ pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
-    parse::PictureSize,
+    parse::{OneLimit, PictureSize},
     roles::{
         ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs,
-        WorkArgs, WorkerArgs,
+        StripeArgs, WorkArgs, WorkerArgs,
     },
 };
 

@@ -31,6 +31,7 @@ mod sandbox;
 mod serve;
 mod shown;
 mod storage;
+mod stripe;
 mod submit;
 mod task;
 mod telemetry;

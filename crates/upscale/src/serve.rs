@@ -14,7 +14,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ServeLimits, api_router, results_router, serve as serve_http,
+    ApiLimits, ApiState, ServeLimits, Stripe, api_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
 use upscale_worker::{HousekeepingOptions, Worker, keep_house};
@@ -24,7 +24,7 @@ use crate::{
     data::Data,
     golden, kernels, metrics,
     model::Served,
-    open_files, output, telemetry,
+    open_files, output, stripe, telemetry,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
@@ -145,6 +145,7 @@ struct Front {
     results: TcpListener,
     base_url: String,
     result_url: String,
+    stripe: Option<Stripe>,
 }
 
 impl Front {
@@ -157,6 +158,7 @@ impl Front {
             results,
             base_url: args.base_url.clone().unwrap_or(api_url),
             result_url: args.result_url.clone().unwrap_or(results_url),
+            stripe: stripe::configured(&args.stripe)?,
         })
     }
 
@@ -169,13 +171,16 @@ impl Front {
         parts: &mut Parts,
         stopped: &watch::Receiver<bool>,
     ) -> ApiState {
-        let state = ApiState::new(
+        let mut state = ApiState::new(
             data.store.clone(),
             data.results.clone(),
             &self.base_url,
             &self.result_url,
             api_limits(args),
         );
+        if let Some(stripe) = self.stripe {
+            state = state.with_stripe(stripe);
+        }
         let limits = ServeLimits {
             drain_timeout: Duration::from_secs(process.drain),
             connections_max: open_files::connections_max(),

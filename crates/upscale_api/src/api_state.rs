@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use upscale_store::{Results, Store};
 
-use crate::{health::Readiness, results::SigningKeys, throttle::Throttle};
+use crate::{health::Readiness, results::SigningKeys, stripe::Stripe, throttle::Throttle};
 
 /// What one request may take and how often one caller may come; the defaults are the contract's.
 #[derive(Debug, Clone)]
@@ -56,6 +56,7 @@ pub struct ApiState {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) places: Arc<Semaphore>,
+    pub(crate) stripe: Option<Arc<Stripe>>,
 }
 
 impl ApiState {
@@ -79,7 +80,15 @@ impl ApiState {
             limits: Arc::new(limits),
             signing_keys: Arc::default(),
             readiness: Arc::default(),
+            stripe: None,
         }
+    }
+
+    /// Credits can be bought from now on.
+    #[must_use]
+    pub fn with_stripe(mut self, stripe: Stripe) -> Self {
+        self.stripe = Some(Arc::new(stripe));
+        self
     }
 
     /// Images are made in this process: until [`ApiState::engine_checked`] hears that they are right, `/readyz`

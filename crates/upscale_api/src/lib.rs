@@ -18,6 +18,7 @@ mod rate_headers;
 mod results;
 mod router;
 mod serve;
+mod stripe;
 mod task_body;
 mod throttle;
 mod trail;
@@ -26,3 +27,4 @@ pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECO
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
 pub use serve::{ServeLimits, listen, serve};
+pub use stripe::{BuyOutcome, OpenSession, SessionError, SessionOrder, Stripe};

@@ -21,17 +21,19 @@ use crate::{
     health::{healthz, readyz},
     openapi::get_openapi,
     results::deliver,
-    trail,
+    stripe, trail,
 };
 
-/// The contract's two endpoints, its description and the probes. `HEAD` answers wherever `GET` does.
+/// The contract's two endpoints, its description, the probes and Stripe's webhook. `HEAD` answers wherever `GET` does.
 pub fn api_router(state: ApiState) -> Router {
     let routes = Router::new()
         .route("/api/v1/upscales", post(create_upscale))
         .route("/api/v1/upscales/{id}", get(get_upscale))
         .route("/openapi.json", get(get_openapi))
         .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz));
+        .route("/readyz", get(readyz))
+        // Beside the contract, not in it: Stripe calls it, nobody else has a use for it.
+        .route("/webhooks/stripe", post(stripe::receive));
     layered(routes, state)
 }
 

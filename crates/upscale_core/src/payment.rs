@@ -37,6 +37,27 @@ impl Currency {
         &self.0
     }
 
+    /// An amount as people write it, in the smallest unit: `9.90` is 990. None for signs, a third decimal, and
+    /// decimals where the currency has none.
+    #[must_use]
+    pub fn parse_amount(&self, text: &str) -> Option<i64> {
+        let (whole, cents) = text.split_once('.').unwrap_or((text, ""));
+        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || whole.len() > 9 || !all_digits(whole) || !all_digits(cents) {
+            return None;
+        }
+        let whole: i64 = whole.parse().ok()?;
+        if WITHOUT_CENTS.contains(&self.0.as_str()) {
+            return (!text.contains('.')).then_some(whole);
+        }
+        let is_whole = !text.contains('.');
+        if !is_whole && !(1..=2).contains(&cents.len()) {
+            return None;
+        }
+        let cents: i64 = format!("{cents:0<2}").parse().ok()?;
+        Some(whole * 100 + cents)
+    }
+
     /// An amount in the smallest unit as people read it: `19.90 USD`, `500 JPY`.
     #[must_use]
     pub fn show(&self, amount: i64) -> String {
@@ -119,6 +140,37 @@ mod tests {
         assert_eq!(Currency::parse("jpy").unwrap().show(500), "500 JPY");
         for wrong in ["", "us", "usdt", "u1d", "€uro"] {
             assert_eq!(Currency::parse(wrong), Err(NotCurrency), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_price_is_written_in_the_currencys_units() {
+        let (usd, jpy) = (
+            Currency::parse("usd").unwrap(),
+            Currency::parse("jpy").unwrap(),
+        );
+        assert_eq!(
+            ["9.90", "9.9", "9", "0.05"].map(|text| usd.parse_amount(text)),
+            [Some(990), Some(990), Some(900), Some(5)]
+        );
+        assert_eq!(jpy.parse_amount("1500"), Some(1_500));
+        assert_eq!(
+            [jpy.parse_amount("15.0"), jpy.parse_amount("15.")],
+            [None, None]
+        );
+        for wrong in [
+            "",
+            ".5",
+            "9.",
+            "9.999",
+            "-9",
+            "+9",
+            "9,90",
+            "1e2",
+            "1234567890",
+            "9.-1",
+        ] {
+            assert_eq!(usd.parse_amount(wrong), None, "{wrong}");
         }
     }
 

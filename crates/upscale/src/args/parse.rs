@@ -3,7 +3,7 @@
 use std::{path::PathBuf, str::FromStr};
 
 use upscale_core::{
-    Credits, Permission, Scale,
+    Credits, Currency, Package, Permission, Scale,
     limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX, REFERENCE_BYTES_MAX},
 };
 
@@ -149,5 +149,108 @@ pub(super) fn parse_public_url(text: &str) -> Result<String, String> {
             Ok(text.trim_end_matches('/').to_owned())
         }
         _ => Err("must be an address such as https://api.example.com".to_owned()),
+    }
+}
+
+/// `NAME=CREDITS:PRICE:CURRENCY`.
+pub(super) fn parse_package(text: &str) -> Result<Package, String> {
+    let (name, rest) = text
+        .split_once('=')
+        .ok_or("a package is NAME=CREDITS:PRICE:CURRENCY, such as small=100:9.90:eur")?;
+    let [credits, price, currency] = rest.split(':').collect::<Vec<_>>()[..] else {
+        return Err(
+            "a package has credits, a price and a currency, such as 100:9.90:eur".to_owned(),
+        );
+    };
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !(1..=40).contains(&name.len()) || !name.bytes().all(is_allowed) {
+        return Err(
+            "a package's name has 1 to 40 lower-case letters, digits and hyphens".to_owned(),
+        );
+    }
+    let credits = Credits::parse(credits).map_err(|error| error.to_string())?;
+    let currency = Currency::parse(currency).map_err(|error| error.to_string())?;
+    let price = currency
+        .parse_amount(price)
+        .ok_or_else(|| format!("{price} is no price in {currency}, such as 9.90"))?;
+    if credits == Credits::ZERO || price == 0 {
+        return Err("a package has more than 0 credits and costs something".to_owned());
+    }
+    Ok(Package {
+        name: name.to_owned(),
+        credits,
+        price,
+        currency,
+    })
+}
+
+/// HTTPS, but for a Stripe of this machine's own.
+pub(super) fn parse_stripe_api(text: &str) -> Result<String, String> {
+    let url = parse_public_url(text)?;
+    let is_of_loopback = url.starts_with("http://127.0.0.1:") || url.starts_with("http://[::1]:");
+    if url.starts_with("https://") || is_of_loopback {
+        return Ok(url);
+    }
+    Err("Stripe's secret key is sent over HTTPS only, but for 127.0.0.1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_a_name_credits_a_price_and_a_currency() {
+        let package = parse_package("small-1=0.7:9.90:EUR").unwrap();
+        assert_eq!(
+            (package.name.as_str(), package.credits.thousandths()),
+            ("small-1", 700)
+        );
+        assert_eq!((package.price, package.currency.as_str()), (990, "eur"));
+        assert_eq!(parse_package("a=100:1500:jpy").unwrap().price, 1_500);
+        for wrong in [
+            "",
+            "small",
+            "small=100",
+            "small=100:9",
+            "small=100:9:eur:x",
+            "Small=100:9:eur",
+            "=100:9:eur",
+            "small=0:9:eur",
+            "small=100:0:eur",
+            "small=100:9.999:eur",
+            "small=100:9.9:jpy",
+            "small=100:-9:eur",
+            "small=100:9:euro",
+            "small=1e3:9:eur",
+        ] {
+            assert!(parse_package(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn limits_and_signed_credits_say_what_they_are() {
+        assert_eq!(parse_limit("contract"), Ok(OneLimit(None)));
+        assert_eq!(parse_limit("40"), Ok(OneLimit(Some(40))));
+        for wrong in ["0", "-1", "1000001", "many", ""] {
+            assert!(parse_limit(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_signed_credits("-0.7").unwrap().thousandths(), -700);
+        assert_eq!(parse_signed_credits("5").unwrap().thousandths(), 5_000);
+        for wrong in ["0", "-0", "--1", "+1", "-", ""] {
+            assert!(parse_signed_credits(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stripes_key_goes_over_https_or_stays_on_the_machine() {
+        assert!(parse_stripe_api("https://api.stripe.com").is_ok());
+        assert!(parse_stripe_api("http://127.0.0.1:9").is_ok());
+        for wrong in [
+            "http://api.stripe.com",
+            "http://127.0.0.1.example.org",
+            "ftp://a",
+        ] {
+            assert!(parse_stripe_api(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -8,13 +8,19 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
-use upscale_core::limits::{
-    DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
-    RESULT_RETENTION_HOURS_MIN,
+use upscale_core::{
+    Package,
+    limits::{
+        DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
+        RESULT_RETENTION_HOURS_MIN,
+    },
 };
 use upscale_worker::{IpNet, Ipv6Net};
 
-use super::{model::ServedModels, parse::parse_public_url};
+use super::{
+    model::ServedModels,
+    parse::{parse_package, parse_public_url, parse_stripe_api},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -118,6 +124,26 @@ pub(crate) struct FrontArgs {
     /// Proxies whose `X-Forwarded-For` is believed; repeatable.
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     pub(crate) trusted_proxy: Vec<IpAddr>,
+    #[command(flatten)]
+    pub(crate) stripe: StripeArgs,
+}
+
+/// How credits are bought. Without Stripe's secret key they are not, and `account credit` is the way.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StripeArgs {
+    /// File with Stripe's secret key (`sk_test_…`, `sk_live_…`); by default the variable UPSCALE_STRIPE_SECRET_KEY.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stripe_secret_key_file: Option<PathBuf>,
+    /// File with the signing secrets of the webhook's endpoint (`whsec_…`), one a line, several while one is being
+    /// replaced; by default the variable UPSCALE_STRIPE_WEBHOOK_SECRET, with commas between them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stripe_webhook_secret_file: Option<PathBuf>,
+    /// Stripe's API; another one for tests.
+    #[arg(long, value_name = "URL", default_value = "https://api.stripe.com", value_parser = parse_stripe_api)]
+    pub(crate) stripe_api: String,
+    /// What is for sale, `NAME=CREDITS:PRICE:CURRENCY`, such as `small=100:9.90:eur`; repeatable, shown in this order.
+    #[arg(long, value_name = "PACKAGE", value_delimiter = ',', value_parser = parse_package)]
+    pub(crate) package: Vec<Package>,
 }
 
 /// How images are worked on.

@@ -41,6 +41,7 @@ const ROUTES: &[&str] = &[
     "/openapi.json",
     "/healthz",
     "/readyz",
+    "/webhooks/stripe",
     "/r/{file}",
     "unmatched",
 ];
@@ -193,6 +194,25 @@ pub(crate) const METRICS: &[Metric] = &[
         "upscale_refunds_total",
         "Credits returned, in tasks, by this process",
     ),
+    counter(
+        "upscale_payment_events_total",
+        "Calls of the payment webhook by what they changed, or why they were refused",
+    )
+    .by(&[(
+        "outcome",
+        &[
+            "credited",
+            "refused",
+            "taken_back",
+            "reinstated",
+            "noted",
+            "repeated",
+            "unsigned",
+            "stale",
+            "forged",
+            "unusable",
+        ],
+    )]),
     gauge(
         "upscale_ledger_breaches",
         "Breaches that the last audit found, by invariant",

@@ -17,7 +17,7 @@ use axum::{
 };
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
-use upscale_api::{ApiLimits, ApiState, ServeLimits, api_router, results_router, serve};
+use upscale_api::{ApiLimits, ApiState, ServeLimits, Stripe, api_router, results_router, serve};
 use upscale_core::{
     AccountId, ApiKey, Clock, Credits, FailureMessage, Permission, ResultFile, TaskId, Timestamp,
     hex, random_token,
@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) api: ApiLimits,
     pub(crate) serve: ServeLimits,
     pub(crate) store: StoreOptions,
+    pub(crate) stripe: Option<Stripe>,
 }
 
 /// Runs a test on an application with one paid account of 100 credits.
@@ -68,13 +69,16 @@ pub(crate) async fn with_app_set(settings: Settings, test: impl AsyncFnOnce(&App
     let results = Results::local(&directory.path().join("results")).unwrap();
     let (api_listener, api) = listen().await;
     let (files_listener, files) = listen().await;
-    let state = ApiState::new(
+    let mut state = ApiState::new(
         store.clone(),
         results.clone(),
         &format!("http://{api}/"),
         &format!("http://{files}"),
         settings.api,
     );
+    if let Some(stripe) = settings.stripe {
+        state = state.with_stripe(stripe);
+    }
     let servers = [
         Server::start(api_listener, api_router(state.clone()), &settings.serve),
         Server::start(

@@ -21,3 +21,4 @@ mod malformed_cases;
 mod openapi;
 mod read;
 mod results;
+mod stripe;

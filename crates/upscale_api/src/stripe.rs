@@ -1,0 +1,102 @@
+//! Purchases through Stripe: the price table, the order before a payment, and the signed events after it. The one
+//! call to Stripe (a Checkout Session) is made by whoever starts the service and handed in: this room opens no
+//! connections.
+
+mod event;
+mod signature;
+mod webhook;
+
+use std::{pin::Pin, sync::Arc};
+
+use upscale_core::{AccountId, Package};
+use upscale_store::{Checkout, CheckoutOutcome, Store, StoreError};
+
+pub(crate) use self::webhook::receive;
+
+/// How purchases are made. Without it there are none, and operators credit accounts.
+#[derive(Clone)]
+pub struct Stripe {
+    /// What is for sale; their names differ.
+    pub packages: Arc<[Package]>,
+    /// Of the webhook's endpoint (`whsec_…`); several while one is being replaced.
+    pub webhook_secrets: Arc<[String]>,
+    /// Whether real money moves: events of the other mode are passed over.
+    pub is_live: bool,
+    /// Asks Stripe for the page where an order is paid.
+    pub open_session: OpenSession,
+}
+
+/// Makes a Checkout Session for an order and answers with its address.
+pub type OpenSession = Arc<
+    dyn Fn(SessionOrder) -> Pin<Box<dyn Future<Output = Result<String, SessionError>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// What Stripe needs to know of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOrder {
+    /// What is bought, by whom; its id makes the call repeatable.
+    pub checkout: Checkout,
+    /// Where the buyer comes back to when he has paid.
+    pub success_url: String,
+    /// Where he comes back to when he has not.
+    pub cancel_url: String,
+    /// To fill in beforehand.
+    pub email: Option<String>,
+}
+
+/// Stripe gave no page; the words are for the log.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("Stripe made no session: {0}")]
+pub struct SessionError(pub String);
+
+/// What becomes of somebody's wish to buy.
+#[derive(Debug)]
+pub enum BuyOutcome {
+    /// Send him here.
+    PayAt(String),
+    /// No package has this name.
+    NoSuchPackage,
+    /// He began too many orders within the hour.
+    TooMany,
+    /// Stripe or the store could not be asked; nothing was paid.
+    Unavailable(String),
+}
+
+impl Stripe {
+    /// Keeps the order, then asks Stripe for its page.
+    pub async fn buy(
+        &self,
+        store: &Store,
+        account: &AccountId,
+        package: &str,
+        back: (String, String),
+        email: Option<String>,
+    ) -> BuyOutcome {
+        let Some(package) = self.packages.iter().find(|one| one.name == package) else {
+            return BuyOutcome::NoSuchPackage;
+        };
+        let checkout = match store.open_checkout(account, package).await {
+            Ok(CheckoutOutcome::Opened(checkout)) => checkout,
+            Ok(CheckoutOutcome::TooMany) => return BuyOutcome::TooMany,
+            Ok(CheckoutOutcome::NoSuchAccount) => {
+                return BuyOutcome::Unavailable(format!("there is no account {account}"));
+            }
+            Err(StoreError::Unavailable(why) | StoreError::Corrupt(why)) => {
+                return BuyOutcome::Unavailable(why);
+            }
+        };
+        let (success_url, cancel_url) = back;
+        let order = SessionOrder {
+            checkout,
+            success_url,
+            cancel_url,
+            email,
+        };
+        match (self.open_session)(order).await {
+            Ok(url) => BuyOutcome::PayAt(url),
+            Err(error) => BuyOutcome::Unavailable(error.to_string()),
+        }
+    }
+}
