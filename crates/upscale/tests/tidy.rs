@@ -87,7 +87,7 @@ const ROOMS: [Room; 8] = [
 ];
 
 /// Words that may stand only in files whose path contains one of the places. `tests` are free.
-const CONFINED: [(&str, &[&str], &str); 7] = [
+const CONFINED: [(&str, &[&str], &str); 8] = [
     (
         "unsafe ",
         &["upscale_engine/src/simd/", "upscale/src/sandbox"],
@@ -112,6 +112,15 @@ const CONFINED: [(&str, &[&str], &str); 7] = [
         "TcpStream::connect",
         &["upscale_worker/src/fetch", "upscale/src/"],
         "outgoing connections are opened in the worker's fetch (and the command line's own client)",
+    ),
+    (
+        "reqwest::",
+        &[
+            "upscale_store/src/results",
+            "upscale_client/src/",
+            "upscale/src/stripe.rs",
+        ],
+        "HTTP goes out to the operator's bucket, to Stripe and to customers' services only",
     ),
     (
         "StatusCode::",
