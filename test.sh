@@ -31,7 +31,10 @@ cargo machete crates
 step "PostgreSQL, which tests start themselves"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update && apt-get install -y postgresql; }
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update && apt-get install -y libfaketime; }
-# What finds no PostgreSQL from here on fails instead of saying what it left out.
+
+step "Chromium, for the console"
+command -v chromedriver >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
+# What finds no PostgreSQL and no Chromium from here on fails instead of saying what it left out.
 export CI=true
 
 step "Tests"

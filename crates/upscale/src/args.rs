@@ -6,6 +6,7 @@ mod model;
 mod operator;
 mod parse;
 mod roles;
+mod user;
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -22,6 +23,7 @@ pub(crate) use self::{
         ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs,
         StripeArgs, WorkArgs, WorkerArgs,
     },
+    user::{LinkArgs, UserCommand},
 };
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Read the ledger: an account's lines, the sums of all, whether it balances.
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Let people sign in to the console, and set their passwords, while it runs or not.
+    #[command(subcommand)]
+    User(UserCommand),
     /// Look at this machine: CPU, sandbox, store, disk, names, outside; exit status 1 when one cannot serve.
     Doctor(Box<DoctorArgs>),
     /// Check every invariant of money, tasks and files; exit status 1 when one is broken.
@@ -95,6 +100,7 @@ impl Command {
             Self::Key(command) => command.data().json,
             Self::Task(command) => command.data().json,
             Self::Ledger(command) => command.data().json,
+            Self::User(command) => command.data().json,
             Self::Audit(args) => args.json,
             Self::Backup(args) => args.json,
             Self::Storage(StorageCommand::Check(args)) => args.json,

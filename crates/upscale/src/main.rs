@@ -35,6 +35,7 @@ mod stripe;
 mod submit;
 mod task;
 mod telemetry;
+mod user;
 mod work;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Key(command) => key::key(command)?,
         Command::Task(command) => task::task(command)?,
         Command::Ledger(command) => return ledger::ledger(command),
+        Command::User(command) => user::user(command)?,
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Audit(args) => return audit::audit(args),
         Command::Backup(args) => return backup::backup(args),

@@ -5,8 +5,8 @@ use upscale_api::ServeLimits;
 
 /// For the database, result files, children's pipes, downloads and a good rest.
 const OTHER_FILES: u64 = 512;
-/// Two listeners of as many connections each.
-const LISTENERS: u64 = 2;
+/// Three listeners of as many connections each: API, results, console.
+const LISTENERS: u64 = 3;
 
 /// Open connections of each listener: what the service likes, or what the system's hard limit leaves. Many systems
 /// start a process with a soft limit of 1,024, which any process may raise.

@@ -14,7 +14,8 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ServeLimits, Stripe, api_router, results_router, serve as serve_http,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, Stripe, api_router,
+    console_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
 use upscale_worker::{HousekeepingOptions, Worker, keep_house};
@@ -139,10 +140,11 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
 
 type Parts = JoinSet<anyhow::Result<()>>;
 
-/// The two listeners of what customers reach.
+/// The listeners of what customers reach.
 struct Front {
     api: TcpListener,
     results: TcpListener,
+    console: Option<TcpListener>,
     base_url: String,
     result_url: String,
     stripe: Option<Stripe>,
@@ -153,9 +155,12 @@ impl Front {
         let (api, results) = (listen(args.listen)?, listen(args.results_listen)?);
         let (api_url, results_url) = (url(&api)?, url(&results)?);
         (ready.api, ready.results) = (Some(api_url.clone()), Some(results_url.clone()));
+        let console = args.console_listen.map(listen).transpose()?;
+        ready.console = console.as_ref().map(url).transpose()?;
         Ok(Self {
             api,
             results,
+            console,
             base_url: args.base_url.clone().unwrap_or(api_url),
             result_url: args.result_url.clone().unwrap_or(results_url),
             stripe: stripe::configured(&args.stripe)?,
@@ -189,7 +194,14 @@ impl Front {
         let router = api_router(state.clone());
         parts.spawn(front(self.api, router, limits.clone(), stopped.clone()));
         let router = results_router(state.clone());
-        parts.spawn(front(self.results, router, limits, stopped.clone()));
+        parts.spawn(front(self.results, router, limits.clone(), stopped.clone()));
+        if let Some(listener) = self.console {
+            let options = ConsoleOptions {
+                url: args.console_url.clone(),
+            };
+            let router = console_router(ConsoleState::new(state.clone(), options));
+            parts.spawn(front(listener, router, limits, stopped.clone()));
+        }
         state
     }
 }
@@ -317,6 +329,8 @@ struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    console: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
 }
 
@@ -326,6 +340,7 @@ impl Default for Ready {
             event: "ready",
             api: None,
             results: None,
+            console: None,
             metrics: None,
         }
     }

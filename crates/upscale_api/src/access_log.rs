@@ -9,14 +9,20 @@ use axum::{
     response::Response,
 };
 use metrics::{counter, histogram};
+use upscale_core::KeyId;
 
 use crate::{error::ApiError, trail::Trail};
+
+/// Marks a request of the console, whose pages are counted as one route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnConsole;
 
 /// The line of one request, written once: with its answer, or when the client goes away before it.
 pub(crate) struct Line {
     trail: Arc<Trail>,
     method: &'static str,
     route: Option<MatchedPath>,
+    is_console: bool,
     started: Instant,
     is_written: bool,
 }
@@ -28,6 +34,7 @@ impl Line {
             trail: Arc::clone(trail),
             method: known_method(request.method()),
             route: request.extensions().get::<MatchedPath>().cloned(),
+            is_console: request.extensions().get::<OnConsole>().is_some(),
             started: Instant::now(),
             is_written: false,
         }
@@ -53,7 +60,10 @@ impl Line {
     }
 
     fn count(&self, status: Option<u16>, error: Option<&ApiError>) {
-        let route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str);
+        let route = match self.is_console {
+            true => "console",
+            false => self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+        };
         let status = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
         let labels = [
             ("route", route.to_owned()),
@@ -77,7 +87,7 @@ impl Line {
             status,
             micros = self.started.elapsed().as_micros() as u64,
             account_id = caller.map(|(account, _)| account.as_str()),
-            key_id = caller.map(|(_, key)| key.as_str()),
+            key_id = caller.and_then(|(_, key)| key.as_ref()).map(KeyId::as_str),
             task_id = self.trail.task_id.get().map(|task| task.as_str()),
             error_code,
             "request"

@@ -10,7 +10,7 @@ use axum::{
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use metrics::counter;
-use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, Task, limits};
+use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, NewTask, Task, limits};
 use upscale_store::CreateOutcome;
 
 use crate::{
@@ -35,25 +35,38 @@ pub(crate) async fn create_upscale(
     let body = CreateBody::parse(&headers, &body)?;
     let key = idempotency_key(&headers)?;
     let new_task = body.into_task()?;
-    let outcome = state
-        .store
-        .create_task(&caller.account_id, &key, &new_task, &trail.request_id)
-        .await?;
-    count(&outcome);
-    match outcome {
-        CreateOutcome::Created(task) => accepted(&state, &trail, &task).await,
-        CreateOutcome::Replayed(task) => {
-            let mut response = accepted(&state, &trail, &task).await?;
-            let yes = HeaderValue::from_static("true");
-            response.headers_mut().insert("idempotent-replayed", yes);
-            Ok(response)
-        }
-        refused => Err(refusal(refused)),
+    let (task, is_replay) = order(&state, &trail, &caller.account_id, &key, &new_task).await?;
+    let mut response = accepted(&state, &task).await?;
+    if is_replay {
+        let yes = HeaderValue::from_static("true");
+        response.headers_mut().insert("idempotent-replayed", yes);
     }
+    Ok(response)
+}
+
+/// The task, and whether an earlier request made it. The console orders by this, too.
+pub(crate) async fn order(
+    state: &ApiState,
+    trail: &Trail,
+    account: &AccountId,
+    key: &IdempotencyKey,
+    new_task: &NewTask,
+) -> Result<(Task, bool), ApiError> {
+    let request = &trail.request_id;
+    let outcome = state.store.create_task(account, key, new_task, request);
+    let outcome = outcome.await?;
+    count(&outcome);
+    let (task, is_replay) = match outcome {
+        CreateOutcome::Created(task) => (task, false),
+        CreateOutcome::Replayed(task) => (task, true),
+        refused => return Err(refusal(refused)),
+    };
+    let _ = trail.task_id.set(task.id.clone());
+    Ok((task, is_replay))
 }
 
 /// Every authenticated create counts, whatever becomes of it; from here on every answer shows the window.
-async fn count_request(
+pub(crate) async fn count_request(
     state: &ApiState,
     trail: &Trail,
     account: &AccountId,
@@ -91,8 +104,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<IdempotencyKey, InvalidRequest
     IdempotencyKey::parse(value.as_bytes())
 }
 
-async fn accepted(state: &ApiState, trail: &Trail, task: &Task) -> Result<Response, ApiError> {
-    let _ = trail.task_id.set(task.id.clone());
+async fn accepted(state: &ApiState, task: &Task) -> Result<Response, ApiError> {
     let body = task_response(state, task).await?;
     let location =
         HeaderValue::try_from(state.task_url(&task.id)).map_err(|_| ApiError::Internal {

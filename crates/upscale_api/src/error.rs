@@ -195,7 +195,8 @@ impl ApiError {
         }
     }
 
-    fn retry_after_seconds(&self) -> Option<i64> {
+    /// When the same request may be answered.
+    pub(crate) fn retry_after_seconds(&self) -> Option<i64> {
         match self {
             Self::CreateRate {
                 retry_after_seconds,

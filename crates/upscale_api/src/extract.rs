@@ -83,7 +83,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Caller, ApiErro
     if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
         let _ = trail
             .caller
-            .set((caller.account_id.clone(), caller.key_id.clone()));
+            .set((caller.account_id.clone(), Some(caller.key_id.clone())));
     }
     record_use(&caller, state).await;
     Ok(caller)

@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out: the contract's two endpoints, the delivery of result files on a listener of its own,
+//! HTTP in, HTTP out: the contract's two endpoints, the delivery of result files and the console on listeners of their own,
 //! and the front that bounds every connection. What is decided or kept is decided in `upscale_core` and kept
 //! in `upscale_store`; image bytes pass through here only as a stream that nobody looks into.
 
@@ -6,6 +6,7 @@ mod access_log;
 mod api_state;
 mod client_address;
 mod connections;
+mod console;
 mod create_body;
 mod create_upscale;
 mod error;
@@ -24,6 +25,7 @@ mod throttle;
 mod trail;
 
 pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
+pub use console::{ConsoleOptions, ConsoleState, PasswordError, console_router, hash_password};
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
 pub use serve::{ServeLimits, listen, serve};

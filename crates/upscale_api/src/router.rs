@@ -47,17 +47,24 @@ pub fn results_router(state: ApiState) -> Router {
 
 /// Outermost last: the trail sees every answer, those to panics, timeouts and unknown paths included.
 fn layered(routes: Router<ApiState>, state: ApiState) -> Router {
-    let bounds = Bounds {
-        timeout: state.limits.request_timeout,
-        places: Arc::clone(&state.places),
-    };
-    routes
+    let bounds = Bounds::of(&state);
+    let routes = routes
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(CatchPanicLayer::custom(internal_error))
+        .with_state(state);
+    bounded(routes, bounds, internal_error)
+}
+
+/// What every listener's answers pass; `panicked` is the answer to a panic.
+pub(crate) fn bounded(
+    routes: Router,
+    bounds: Bounds,
+    panicked: fn(Box<dyn Any + Send>) -> Response,
+) -> Router {
+    routes
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(bounds, answer_in_time))
         .layer(middleware::from_fn(trail::follow))
-        .with_state(state)
 }
 
 async fn not_found() -> ApiError {
@@ -76,9 +83,18 @@ fn internal_error(_panic: Box<dyn Any + Send>) -> Response {
 
 /// What one request may take, of time and of room.
 #[derive(Clone)]
-struct Bounds {
+pub(crate) struct Bounds {
     timeout: Duration,
     places: Arc<Semaphore>,
+}
+
+impl Bounds {
+    pub(crate) fn of(state: &ApiState) -> Self {
+        Self {
+            timeout: state.limits.request_timeout,
+            places: Arc::clone(&state.places),
+        }
+    }
 }
 
 async fn answer_in_time(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {

@@ -21,8 +21,8 @@ use crate::{access_log::Line, error::ApiError, leftover::Leftover, rate_headers}
 pub(crate) struct Trail {
     /// The request's own name.
     pub(crate) request_id: RequestId,
-    /// Who called, once known.
-    pub(crate) caller: OnceLock<(AccountId, KeyId)>,
+    /// Who called, once known; by which key, but for the console.
+    pub(crate) caller: OnceLock<(AccountId, Option<KeyId>)>,
     /// Which task it was about, once known.
     pub(crate) task_id: OnceLock<TaskId>,
     /// The create window, once counted: from then on every answer carries it.

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, str::FromStr};
 
 use upscale_core::{
-    Credits, Currency, Package, Permission, Scale,
+    Credits, Currency, Email, Package, Permission, Scale,
     limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX, REFERENCE_BYTES_MAX},
 };
 
@@ -129,6 +129,10 @@ fn check_one_line(text: &str) -> Result<(), String> {
             "the control character {character:?} is not allowed"
         )),
     }
+}
+
+pub(super) fn parse_email(text: &str) -> Result<Email, String> {
+    Email::parse(text).map_err(|error| error.to_string())
 }
 
 pub(super) fn parse_permission(text: &str) -> Result<Permission, String> {

@@ -115,6 +115,13 @@ pub(crate) struct FrontArgs {
     /// The result files as clients reach them; by default where they are served.
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) result_url: Option<String>,
+    /// Where the customers' console is served; without an address, at 127.0.0.1:8082. Off by default.
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8082")]
+    pub(crate) console_listen: Option<SocketAddr>,
+    /// The console as people reach it, such as `https://console.example.com`, without a path; by default the host that
+    /// they name. With https, cookies are sent over TLS alone.
+    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
+    pub(crate) console_url: Option<String>,
     /// Failing authentications a minute from one address before 429 takes the place of 401.
     #[arg(long, value_name = "N", default_value_t = FAILING_AUTH_PER_MINUTE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) failing_auth_per_minute: u32,

@@ -43,14 +43,16 @@ const ROUTES: &[&str] = &[
     "/readyz",
     "/webhooks/stripe",
     "/r/{file}",
+    // Every page of the console: its paths stand in the log alone.
+    "console",
     "unmatched",
 ];
 const METHODS: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "other",
 ];
 const STATUSES: &[&str] = &[
-    "200", "202", "206", "304", "400", "401", "402", "403", "404", "405", "409", "410", "416",
-    "429", "500", "503", "504", "none",
+    "200", "201", "202", "206", "303", "304", "400", "401", "402", "403", "404", "405", "409",
+    "410", "416", "422", "429", "500", "503", "504", "none",
 ];
 const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
 const INVARIANTS: &[&str] = &[
@@ -120,9 +122,10 @@ pub(crate) const METRICS: &[Metric] = &[
             "capacity",
             "connections",
             "answers",
+            "sign_in",
         ],
     )]),
-    gauge("upscale_connections", "Open connections of both listeners"),
+    gauge("upscale_connections", "Open connections of all listeners"),
     counter(
         "upscale_connections_closed_total",
         "Connections closed by us: overdue, or others needed the place",

@@ -94,6 +94,11 @@ impl ImageHost {
         .to_vec()
     }
 
+    /// What a browser is told, so that this host's name leads here.
+    pub fn browser_rule(&self) -> String {
+        format!("MAP {HOST_NAME}:443 127.0.0.1:{}", self.port)
+    }
+
     /// From now on the path answers so; its URL.
     pub fn set(&self, path: &str, behaviour: Behaviour) -> String {
         let mut behaviours = self.shared.behaviours.lock().unwrap();

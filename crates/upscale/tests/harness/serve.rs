@@ -32,6 +32,8 @@ pub struct Serve {
     child: Child,
     pub api: String,
     pub results: String,
+    /// Where the console is served, if it is on.
+    pub console: Option<String>,
     /// Where `/metrics` is served, if it is on.
     pub metrics: Option<String>,
     lines: Arc<Mutex<Vec<String>>>,
@@ -74,14 +76,16 @@ impl Serve {
         };
         let ready: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(ready["event"], "ready", "{line}");
-        let has_metrics = ready.get("metrics").is_some();
-        let fields = 3 + usize::from(has_metrics);
+        let optional = |name: &str| ready.get(name).map(|url| url.as_str().unwrap().to_owned());
+        let (console, metrics) = (optional("console"), optional("metrics"));
+        let fields = 3 + usize::from(console.is_some()) + usize::from(metrics.is_some());
         assert_eq!(ready.as_object().unwrap().len(), fields, "{line}");
         let address = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self {
             api: address("api"),
             results: address("results"),
-            metrics: has_metrics.then(|| address("metrics")),
+            console,
+            metrics,
             child,
             lines,
         }

@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod console;
 mod create;
 mod create_limits;
 mod errors;

@@ -1,0 +1,194 @@
+//! Chromium and its driver: found, started on a fresh profile with nothing of its own to say to the internet, and
+//! photographed.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use fantoccini::{Client, ClientBuilder};
+use serde_json::{Value, json};
+
+/// Where the pictures go: for people, and for whoever runs the suite to keep.
+fn gallery() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/console")
+}
+
+/// Installed, not running.
+pub struct Chromium;
+
+/// A driver that runs, and what its browsers are started with.
+pub struct Running {
+    driver: Child,
+    address: String,
+    arguments: Vec<String>,
+}
+
+impl Chromium {
+    /// None, said aloud, where Chromium is not installed; `test.sh` installs it and sets CI, and then that is a failure.
+    pub fn find() -> Option<Self> {
+        let is_there = Command::new("chromedriver")
+            .arg("--version")
+            .output()
+            .is_ok()
+            && Command::new("chromium").arg("--version").output().is_ok();
+        if is_there {
+            return Some(Self);
+        }
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "chromium or chromedriver is not installed"
+        );
+        eprintln!("left out: the console in Chromium (chromium or chromedriver is not installed)");
+        None
+    }
+
+    /// `rule` says where the image host's name leads.
+    pub async fn start(self, rule: &str, profile: &Path) -> Running {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(driver.stdout.take().unwrap());
+        let (sender, port) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let mut sender = Some(sender);
+            for line in output.lines().map_while(Result::ok) {
+                let found = line
+                    .rsplit_once("on port ")
+                    .and_then(|(_, port)| port.trim_end_matches('.').parse::<u16>().ok());
+                if let (Some(port), Some(sender)) = (found, sender.take()) {
+                    let _ = sender.send(port);
+                }
+            }
+        });
+        let port = tokio::time::timeout(std::time::Duration::from_secs(60), port);
+        let port = port.await.expect("chromedriver says its port").unwrap();
+        let mut arguments: Vec<String> = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            // The image host's certificate comes from a root of this one test.
+            "--ignore-certificate-errors",
+            "--window-size=1280,900",
+        ]
+        .map(str::to_owned)
+        .into();
+        arguments.push(format!("--host-resolver-rules={rule}"));
+        arguments.push(format!("--user-data-dir={}", profile.display()));
+        Running {
+            driver,
+            address: format!("http://127.0.0.1:{port}"),
+            arguments,
+        }
+    }
+}
+
+impl Running {
+    pub async fn browser(&self) -> Client {
+        let options = json!({ "args": self.arguments, "binary": "/usr/bin/chromium" });
+        let mut capabilities = serde_json::Map::new();
+        capabilities.insert("goog:chromeOptions".to_owned(), options);
+        let mut builder =
+            ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new());
+        builder.capabilities(capabilities);
+        builder.connect(&self.address).await.unwrap()
+    }
+
+    /// Ends the browser, then its driver.
+    pub async fn stop(mut self, browser: Client) {
+        browser.close().await.unwrap();
+        self.driver.kill().unwrap();
+        self.driver.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// The whole page in light, in dark, and on a small screen.
+pub async fn photograph(browser: &Client, name: &str) {
+    fs::create_dir_all(gallery()).unwrap();
+    for (kind, scheme, width) in [
+        ("light", "light", 1280),
+        ("dark", "dark", 1280),
+        ("narrow", "light", 390),
+    ] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        devtools(browser, "Emulation.setEmulatedMedia", media).await;
+        let size = |height: i64| json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        devtools(browser, "Emulation.setDeviceMetricsOverride", size(900)).await;
+        let wide =
+            "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+        let overflows = browser.execute(wide, Vec::new()).await.unwrap();
+        assert_eq!(
+            overflows,
+            Value::Bool(false),
+            "{name}, {kind}: wider than the screen"
+        );
+        let height = browser
+            .execute("return document.documentElement.scrollHeight", Vec::new())
+            .await
+            .unwrap();
+        let height = height.as_i64().unwrap().clamp(400, 6_000);
+        devtools(browser, "Emulation.setDeviceMetricsOverride", size(height)).await;
+        let picture = browser.screenshot().await.unwrap();
+        fs::write(gallery().join(format!("{name}-{kind}.png")), picture).unwrap();
+    }
+    devtools(browser, "Emulation.clearDeviceMetricsOverride", json!({})).await;
+    devtools(
+        browser,
+        "Emulation.setEmulatedMedia",
+        json!({ "features": [] }),
+    )
+    .await;
+}
+
+async fn devtools(browser: &Client, command: &str, parameters: Value) {
+    browser
+        .issue_cmd(Devtools {
+            command: command.to_owned(),
+            parameters,
+        })
+        .await
+        .unwrap();
+}
+
+/// Chromium's own command beside WebDriver's.
+#[derive(Debug)]
+struct Devtools {
+    command: String,
+    parameters: Value,
+}
+
+impl fantoccini::wd::WebDriverCompatibleCommand for Devtools {
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
+        base.join(&format!(
+            "session/{}/goog/cdp/execute",
+            session.unwrap_or_default()
+        ))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        let body = json!({ "cmd": self.command, "params": self.parameters });
+        (http::Method::POST, Some(body.to_string()))
+    }
+}

@@ -1,0 +1,43 @@
+//! Stylesheet and script, inside the binary. Their addresses carry a hash of their bytes, so that a browser may keep
+//! them for ever and never shows a new page in an old dress.
+
+use std::sync::LazyLock;
+
+use axum::{
+    extract::Path,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+use upscale_core::hex;
+
+use super::error::ConsoleError;
+
+const STYLE: &str = include_str!("../../assets/console.css");
+const SCRIPT: &str = include_str!("../../assets/console.js");
+const ICON: &str = include_str!("../../assets/icon.svg");
+
+/// Addresses of the stylesheet, the script and the icon.
+pub(crate) static STYLE_URL: LazyLock<String> = LazyLock::new(|| url("console.css", STYLE));
+pub(crate) static SCRIPT_URL: LazyLock<String> = LazyLock::new(|| url("console.js", SCRIPT));
+pub(crate) static ICON_URL: LazyLock<String> = LazyLock::new(|| url("icon.svg", ICON));
+
+fn url(name: &str, text: &str) -> String {
+    let hash = hex(&Sha256::digest(text.as_bytes()));
+    format!("/assets/{name}?{}", &hash[..16])
+}
+
+/// Serves one of them.
+pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, ConsoleError> {
+    let (kind, text) = match file.as_str() {
+        "console.css" => ("text/css; charset=utf-8", STYLE),
+        "console.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "icon.svg" => ("image/svg+xml", ICON),
+        _ => return Err(ConsoleError::NotFound),
+    };
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    Ok((headers, text).into_response())
+}

@@ -1,0 +1,122 @@
+//! Answers that are no page: one enum, one small page for all of them.
+
+use std::any::Any;
+
+use askama::Template;
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+};
+use upscale_store::StoreError;
+
+use super::{
+    assets::{ICON_URL, STYLE_URL},
+    page::show,
+};
+
+/// Why a page is not shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConsoleError {
+    /// Nobody is signed in: led to the door instead.
+    #[error("Sign in first.")]
+    SignedOut,
+    /// Nothing there, or nothing of this account.
+    #[error("There is nothing at this address.")]
+    NotFound,
+    /// The address exists, the method does not.
+    #[error("This address does not take that.")]
+    MethodNotAllowed,
+    /// The form was not sent by a page of ours to this browser.
+    #[error(
+        "This form is too old or came from elsewhere. Nothing was changed: go back, load the page again, and send it once more."
+    )]
+    Forged,
+    /// The form is larger than any of ours.
+    #[error("The form is too large or broke off.")]
+    BadForm,
+    /// The store or the processor is busy; the detail is for the log alone.
+    #[error("The service is busy for a moment. Nothing was changed: try again.")]
+    Busy(String),
+    /// Our fault; the detail is for the log alone.
+    #[error("Something went wrong on our side.")]
+    Broken(String),
+}
+
+impl From<StoreError> for ConsoleError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(detail) => Self::Busy(detail),
+            StoreError::Corrupt(detail) => Self::Broken(detail),
+        }
+    }
+}
+
+impl From<upscale_core::NoRandomness> for ConsoleError {
+    fn from(error: upscale_core::NoRandomness) -> Self {
+        Self::Busy(error.to_string())
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/error.html")]
+struct ErrorPage<'a> {
+    title: &'static str,
+    message: &'a str,
+    style: &'static str,
+    icon: &'static str,
+}
+
+impl ConsoleError {
+    fn row(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::SignedOut => (StatusCode::SEE_OTHER, "Signed out"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Not possible"),
+            Self::Forged => (StatusCode::FORBIDDEN, "Not accepted"),
+            Self::BadForm => (StatusCode::BAD_REQUEST, "Not accepted"),
+            Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
+            Self::Broken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
+        }
+    }
+}
+
+impl IntoResponse for ConsoleError {
+    fn into_response(self) -> Response {
+        let (status, title) = self.row();
+        match &self {
+            Self::SignedOut => return Redirect::to("/sign-in").into_response(),
+            Self::Busy(detail) => tracing::warn!(detail, "a page is not available"),
+            Self::Broken(detail) => tracing::error!(detail, "a page broke"),
+            _ => {}
+        }
+        let mut response = show(
+            status,
+            &ErrorPage {
+                title,
+                message: &self.to_string(),
+                style: &STYLE_URL,
+                icon: &ICON_URL,
+            },
+        );
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let wait = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, wait);
+        }
+        response
+    }
+}
+
+/// For every address that no route has.
+pub(crate) async fn not_found() -> ConsoleError {
+    ConsoleError::NotFound
+}
+
+/// For every method that a route does not have.
+pub(crate) async fn method_not_allowed() -> ConsoleError {
+    ConsoleError::MethodNotAllowed
+}
+
+/// The panic's text may hold anything, so it stays on the process' standard error.
+pub(crate) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
+    ConsoleError::Broken("a page panicked".to_owned()).into_response()
+}

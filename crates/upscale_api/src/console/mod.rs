@@ -1,0 +1,89 @@
+//! The customer's console: pages rendered here, a stylesheet and a little JavaScript from the same listener, nothing
+//! from anywhere else. It asks the store the same questions as the API and orders by the same verb, with the same
+//! limits; who signs in is kept by `session.rs`, every form is checked by `form.rs`.
+
+mod assets;
+mod chart;
+mod credits;
+mod docs;
+mod error;
+mod form;
+mod keys;
+mod overview;
+mod page;
+mod password;
+mod playground;
+mod reset;
+mod second_factor;
+mod session;
+mod settings;
+mod shown;
+mod sign_in;
+mod snippets;
+mod state;
+mod task_view;
+mod tasks;
+
+pub use self::{
+    password::{PasswordError, hash_password},
+    state::{ConsoleOptions, ConsoleState},
+};
+
+use axum::{
+    Extension, Router, middleware,
+    routing::{get, post},
+};
+
+use crate::{
+    access_log::OnConsole,
+    router::{Bounds, bounded},
+};
+
+/// Every page and form of the console, for a listener of its own.
+pub fn console_router(state: ConsoleState) -> Router {
+    let bounds = Bounds::of(&state.api);
+    let pages = Router::new()
+        .route("/", get(overview::overview))
+        .route(
+            "/sign-in",
+            get(sign_in::sign_in_page).post(sign_in::sign_in),
+        )
+        .route(
+            "/sign-up",
+            get(sign_in::sign_up_page).post(sign_in::sign_up),
+        )
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/sign-out-everywhere", post(sign_in::sign_out_everywhere))
+        .route("/reset", get(reset::ask_page))
+        .route("/reset/{token}", get(reset::reset_page).post(reset::reset))
+        .route("/settings", get(settings::settings))
+        .route("/settings/password", post(settings::change_password))
+        .route("/settings/second-factor", post(second_factor::begin))
+        .route("/settings/second-factor/on", post(second_factor::turn_on))
+        .route("/settings/second-factor/off", post(second_factor::turn_off))
+        .route("/keys", get(keys::list).post(keys::create))
+        .route("/keys/{id}/rotate", post(keys::rotate))
+        .route("/keys/{id}/revoke", get(keys::confirm).post(keys::revoke))
+        .route("/credits", get(credits::ledger))
+        .route("/tasks", get(tasks::list))
+        .route("/tasks/{id}", get(tasks::one))
+        .route("/tasks/{id}/state", get(tasks::state_of))
+        .route(
+            "/playground",
+            get(playground::playground).post(playground::create),
+        )
+        .route("/docs", get(docs::docs))
+        .fallback(error::not_found)
+        .method_not_allowed_fallback(error::method_not_allowed)
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            session::recognise,
+        ))
+        .route("/assets/{file}", get(assets::asset))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            page::add_headers,
+        ))
+        .with_state(state);
+    bounded(pages, bounds, error::panicked).layer(Extension(OnConsole))
+}

@@ -1,0 +1,173 @@
+//! The playground: an order without a program. It is created by the API's own verb, so its limits, its price and its
+//! idempotency are the API's; the form carries the key, so that a form sent twice is one task.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    Extension,
+    extract::{RawQuery, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+};
+use upscale_core::{Credits, IdempotencyKey, NewTask, Scale, SourceUrl, limits, random_token};
+
+use super::{
+    error::ConsoleError,
+    form::{Fields, SignedForm},
+    page::{Layout, Sources, show},
+    session::SignedIn,
+    snippets::{Snippet, snippets},
+    state::ConsoleState,
+    task_view::TaskView,
+    tasks::find,
+};
+use crate::{
+    create_upscale::{count_request, order},
+    error::ApiError,
+    trail::Trail,
+};
+
+/// An address that may be tried; whether anything is there is the customer's to know.
+const EXAMPLE: &str = "https://images.example.com/photo.jpg";
+
+#[derive(Template)]
+#[template(path = "console/playground.html")]
+struct PlaygroundPage {
+    layout: Layout,
+    available: Credits,
+    price: Credits,
+    is_open: bool,
+    idempotency_key: String,
+    url: String,
+    scale: String,
+    faces: bool,
+    url_problem: Option<String>,
+    scale_problem: Option<String>,
+    problem: Option<String>,
+    view: Option<TaskView>,
+    snippets: [Snippet; 4],
+    megapixels: [(&'static str, String, String); 2],
+}
+
+/// `GET /playground`, with `?task=` what came of the last order.
+pub(crate) async fn playground(
+    State(state): State<ConsoleState>,
+    who: SignedIn,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let mut page = PlaygroundPage::new(&state, &who, &Fields::default()).await?;
+    let mut sources = Sources::default();
+    if !query.get("task").is_empty() {
+        let record = find(&state, &who, query.get("task")).await?;
+        page.url = record.source_url.as_str().to_owned();
+        page.scale = record.scale.factor().to_string();
+        page.faces = record.face_enhance;
+        let view = TaskView::of(&state, &record).await?;
+        sources = view.sources(&state).await?;
+        page.view = Some(view);
+    }
+    let mut response = show(StatusCode::OK, &page);
+    sources.allow(&mut response);
+    Ok(response)
+}
+
+/// `POST /playground`.
+pub(crate) async fn create(
+    State(state): State<ConsoleState>,
+    Extension(trail): Extension<Arc<Trail>>,
+    form: SignedForm,
+) -> Result<Response, ConsoleError> {
+    let mut page = PlaygroundPage::new(&state, &form.who, &form.fields).await?;
+    let url = SourceUrl::parse(page.url.trim());
+    let scale = page.scale.parse().ok().and_then(Scale::from_factor);
+    page.url_problem = url.as_ref().err().map(ToString::to_string);
+    page.scale_problem = scale.is_none().then(|| "Choose 2x or 4x.".to_owned());
+    let (Ok(source_url), Some(scale)) = (url, scale) else {
+        return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
+    };
+    let task = NewTask {
+        source_url,
+        scale,
+        face_enhance: page.faces,
+    };
+    match place(&state, &trail, &form, &page, &task).await {
+        Ok(id) => Ok(Redirect::to(&format!("/playground?task={id}")).into_response()),
+        Err(error) => Ok(refused(&error, page)),
+    }
+}
+
+/// As the API does it: counted in the minute's window, then one transaction.
+async fn place(
+    state: &ConsoleState,
+    trail: &Trail,
+    form: &SignedForm,
+    page: &PlaygroundPage,
+    task: &NewTask,
+) -> Result<String, ApiError> {
+    if !page.is_open {
+        return Err(ApiError::ApiAccessRequired);
+    }
+    let account = &form.who.session.user.account_id;
+    count_request(&state.api, trail, account).await?;
+    let key = IdempotencyKey::parse(form.fields.get("idempotency_key").as_bytes())?;
+    let (task, _) = order(&state.api, trail, account, &key, task).await?;
+    Ok(task.id.to_string())
+}
+
+/// What was typed stays; a conflict means that the form was sent before with something else, so it gets a new key.
+fn refused(error: &ApiError, mut page: PlaygroundPage) -> Response {
+    page.problem = Some(match error {
+        ApiError::IdempotencyConflict => {
+            "This form ordered another image before. Send it once more to order this one."
+                .to_owned()
+        }
+        error => error.to_string(),
+    });
+    let (status, _, _) = error.row();
+    let mut response = show(status, &page);
+    if let Some(seconds) = error.retry_after_seconds() {
+        let wait = HeaderValue::from(seconds);
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    response
+}
+
+impl PlaygroundPage {
+    async fn new(
+        state: &ConsoleState,
+        who: &SignedIn,
+        typed: &Fields,
+    ) -> Result<Self, ConsoleError> {
+        let account = &who.session.user.account_id;
+        let standing = state.api.store.find_account(account).await?;
+        let standing = standing.ok_or(ConsoleError::NotFound)?;
+        let scale = match typed.get("scale") {
+            "" => "2",
+            typed => typed,
+        };
+        Ok(Self {
+            layout: Layout::new(&who.visitor, "/playground", "Playground"),
+            available: standing.available,
+            price: limits::PRICE,
+            is_open: standing.activated_at.is_some(),
+            idempotency_key: format!("console-{}", random_token()?),
+            url: typed.get("image_url").to_owned(),
+            scale: scale.to_owned(),
+            faces: typed.get("face_enhance") == "true",
+            url_problem: None,
+            scale_problem: None,
+            problem: None,
+            view: None,
+            snippets: snippets(&state.api.base_url, EXAMPLE, Scale::X2, false),
+            megapixels: [("2x", Scale::X2), ("4x", Scale::X4)]
+                .map(|(name, scale)| (name, megapixels(scale, false), megapixels(scale, true))),
+        })
+    }
+}
+
+fn megapixels(scale: Scale, faces: bool) -> String {
+    let hundredths = limits::source_pixels_max(scale, faces) * 100 / limits::MEGAPIXEL;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}

@@ -1,0 +1,228 @@
+//! Who looks at a page. A cookie holds 256 random bits and the store their hash; signing in always makes new ones, so
+//! that a cookie somebody planted before is worth nothing after. Who is not signed in has a cookie too, for the sake
+//! of the forms alone.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, HeaderValue, header, request::Parts},
+    middleware::Next,
+    response::Response,
+};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use upscale_core::{SecretToken, UserId, hex};
+use upscale_store::Session;
+
+use super::{error::ConsoleError, state::ConsoleState};
+use crate::{client_address::client_address, trail::Trail};
+
+/// A session ends this long after signing in, whatever is done in it.
+pub(crate) const SESSION_SECONDS: i64 = 7 * 86_400;
+
+/// One browser, as its cookies name it.
+#[derive(Clone)]
+pub(crate) struct Visitor {
+    /// Of the session, or of the visitor who has none.
+    token: SecretToken,
+    /// Who is signed in.
+    pub(crate) session: Option<Arc<Session>>,
+    /// From where, as far as it can be believed.
+    pub(crate) address: IpAddr,
+}
+
+/// A visitor who is signed in.
+pub(crate) struct SignedIn {
+    pub(crate) visitor: Visitor,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Visitor {
+    /// Goes with every form of this visitor's pages. It cannot be made without the cookie's secret, which no other
+    /// site reads; and does not reveal it.
+    pub(crate) fn form_token(&self) -> String {
+        hex(&self.form_mac().finalize().into_bytes())
+    }
+
+    /// In the same time wherever the first wrong byte stands.
+    pub(crate) fn is_form_token(&self, text: &str) -> bool {
+        let sent = data_encoding::HEXLOWER.decode(text.as_bytes());
+        sent.is_ok_and(|sent| self.form_mac().verify_slice(&sent).is_ok())
+    }
+
+    fn form_mac(&self) -> Hmac<Sha256> {
+        // 64 characters are a block of SHA-256, so this is the key itself (RFC 2104).
+        let mut block = [0; 64];
+        for (place, byte) in block.iter_mut().zip(self.token.reveal().bytes()) {
+            *place = byte;
+        }
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(b"upscale console form");
+        mac
+    }
+
+    /// Opens a session of new secrets and ends the one this browser had; its `Set-Cookie`.
+    pub(crate) async fn sign_in(
+        &self,
+        state: &ConsoleState,
+        user: &UserId,
+    ) -> Result<HeaderMap, ConsoleError> {
+        let token = SecretToken::random()?;
+        let replaces = self.session.as_ref().map(|_| self.token.hash());
+        state
+            .api
+            .store
+            .create_session(user, &token.hash(), replaces.as_ref(), SESSION_SECONDS)
+            .await?;
+        let mut headers = HeaderMap::new();
+        let cookies = Cookies::of(state);
+        append(
+            &mut headers,
+            &cookies.set(Kind::Session, token.reveal(), SESSION_SECONDS),
+        );
+        append(&mut headers, &cookies.set(Kind::Visitor, "", 0));
+        Ok(headers)
+    }
+
+    /// Ends this browser's session; the `Set-Cookie` that forgets it.
+    pub(crate) async fn sign_out(&self, state: &ConsoleState) -> Result<HeaderMap, ConsoleError> {
+        state.api.store.end_session(&self.token.hash()).await?;
+        let mut headers = HeaderMap::new();
+        append(&mut headers, &Cookies::of(state).set(Kind::Session, "", 0));
+        Ok(headers)
+    }
+}
+
+/// Finds out who is there, before any page; gives a new visitor a cookie.
+pub(crate) async fn recognise(
+    State(state): State<ConsoleState>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ConsoleError> {
+    let (mut parts, body) = request.into_parts();
+    let cookies = Cookies::of(&state);
+    let address = client_address(&parts, &state.api.limits.trusted_proxies);
+    let (visitor, is_new) = match find_session(&state, &cookies, &parts.headers).await? {
+        Some((token, session)) => (
+            Visitor {
+                token,
+                session: Some(Arc::new(session)),
+                address,
+            },
+            false,
+        ),
+        None => {
+            let known = cookies.find(Kind::Visitor, &parts.headers);
+            let is_new = known.is_none();
+            let token = known.map_or_else(SecretToken::random, Ok)?;
+            (
+                Visitor {
+                    token,
+                    session: None,
+                    address,
+                },
+                is_new,
+            )
+        }
+    };
+    let planted =
+        is_new.then(|| cookies.set(Kind::Visitor, visitor.token.reveal(), SESSION_SECONDS));
+    if let (Some(session), Some(trail)) = (&visitor.session, parts.extensions.get::<Arc<Trail>>()) {
+        let _ = trail.caller.set((session.user.account_id.clone(), None));
+    }
+    parts.extensions.insert(visitor);
+    let mut response = next.run(Request::from_parts(parts, body)).await;
+    if let Some(cookie) = planted
+        && !response.headers().contains_key(header::SET_COOKIE)
+    {
+        append(response.headers_mut(), &cookie);
+    }
+    Ok(response)
+}
+
+async fn find_session(
+    state: &ConsoleState,
+    cookies: &Cookies,
+    headers: &HeaderMap,
+) -> Result<Option<(SecretToken, Session)>, ConsoleError> {
+    let Some(token) = cookies.find(Kind::Session, headers) else {
+        return Ok(None);
+    };
+    let session = state.api.store.find_session(&token.hash()).await?;
+    Ok(session.map(|session| (token, session)))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
+        let visitor = parts.extensions.get::<Self>().cloned();
+        visitor
+            .ok_or_else(|| ConsoleError::Broken("the route does not know its visitors".to_owned()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SignedIn {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ConsoleError> {
+        let visitor = Visitor::from_request_parts(parts, state).await?;
+        let session = visitor.session.clone().ok_or(ConsoleError::SignedOut)?;
+        Ok(Self { visitor, session })
+    }
+}
+
+/// The two cookies.
+#[derive(Clone, Copy)]
+enum Kind {
+    Session,
+    Visitor,
+}
+
+/// How cookies are named and sent. With TLS the `__Host-` prefix makes the browser refuse one that a neighbouring
+/// host or a plain connection would plant.
+struct Cookies {
+    is_https: bool,
+}
+
+impl Cookies {
+    fn of(state: &ConsoleState) -> Self {
+        Self {
+            is_https: state.is_https(),
+        }
+    }
+
+    fn name(&self, kind: Kind) -> &'static str {
+        match (kind, self.is_https) {
+            (Kind::Session, true) => "__Host-upscale-session",
+            (Kind::Session, false) => "upscale-session",
+            (Kind::Visitor, true) => "__Host-upscale-visitor",
+            (Kind::Visitor, false) => "upscale-visitor",
+        }
+    }
+
+    /// The first of this name that we can have made.
+    fn find(&self, kind: Kind, headers: &HeaderMap) -> Option<SecretToken> {
+        let values = headers.get_all(header::COOKIE).iter();
+        let pairs = values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'));
+        pairs
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(name, _)| *name == self.name(kind))
+            .find_map(|(_, value)| SecretToken::parse(value))
+    }
+
+    fn set(&self, kind: Kind, value: &str, seconds: i64) -> String {
+        let secure = if self.is_https { "; Secure" } else { "" };
+        let name = self.name(kind);
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+    }
+}
+
+fn append(headers: &mut HeaderMap, cookie: &str) {
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        headers.append(header::SET_COOKIE, value);
+    }
+}

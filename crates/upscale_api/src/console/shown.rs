@@ -1,0 +1,89 @@
+//! Values of the domain as people read them: times in UTC, how long, how large.
+
+use std::fmt;
+
+use time::{
+    OffsetDateTime,
+    format_description::{StaticFormatDescription, well_known::Rfc3339},
+    macros::format_description,
+};
+use upscale_core::Timestamp;
+
+/// A moment: `26 Nov 2026, 14:05` for people and RFC 3339 for machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) text: String,
+    pub(crate) machine: String,
+}
+
+const TEXT: StaticFormatDescription =
+    format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute]:[second]");
+const DAY: StaticFormatDescription = format_description!("[day padding:none] [month repr:short]");
+
+impl Moment {
+    pub(crate) fn of(at: Timestamp) -> Self {
+        let moment = moment(at.unix_seconds());
+        Self {
+            text: moment.format(TEXT).unwrap_or_default(),
+            machine: moment.format(&Rfc3339).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Times beyond the year 9999 are shown as the epoch: nothing of ours is so late.
+pub(crate) fn moment(unix_seconds: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(unix_seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+/// `26 Nov` of a UTC day's number.
+pub(crate) fn day(number: i64) -> String {
+    moment(number.saturating_mul(86_400))
+        .format(DAY)
+        .unwrap_or_default()
+}
+
+/// `840 ms`, `3.2 s`, `4 min 10 s`.
+pub(crate) fn duration(micros: i64) -> String {
+    let millis = micros.max(0) / 1_000;
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+/// `812 B`, `1.4 MB`: decimal, as file managers count.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{}.{} kB", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{} MB", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_read_as_people_write_them() {
+        let at = Moment::of(Timestamp::from_micros(1_767_268_800_000_000));
+        assert_eq!(at.text, "1 Jan 2026, 12:00:00");
+        assert_eq!(at.machine, "2026-01-01T12:00:00Z");
+        assert_eq!(day(20_454), "1 Jan");
+        assert_eq!(
+            [999_999, 1_000_000, 59_999_999, 250_000_000].map(duration),
+            ["999 ms", "1.0 s", "59.9 s", "4 min 10 s"]
+        );
+        assert_eq!(
+            [812, 1_450, 20_971_520].map(bytes),
+            ["812 B", "1.4 kB", "20.9 MB"]
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! Tasks of the account: a list with filter and paging, and one task with everything that is known of it.
+
+use askama::Template;
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State},
+    http::StatusCode,
+    response::Response,
+};
+use serde::Serialize;
+use upscale_core::{Credits, RefundStatus, TaskId, TaskState, Timestamp, limits};
+use upscale_store::{TaskCursor, TaskFilter, TaskRecord};
+
+use super::{
+    error::ConsoleError,
+    form::Fields,
+    page::{Layout, show},
+    session::SignedIn,
+    shown::{self, Moment},
+    state::ConsoleState,
+    task_view::TaskView,
+};
+use crate::error::ApiError;
+
+/// Tasks of one page.
+const TASKS_A_PAGE: usize = 20;
+/// Larger results are not loaded as thumbnails: a page of twenty must not weigh hundreds of megabytes.
+const THUMBNAIL_BYTES_MAX: u64 = 3_000_000;
+
+#[derive(Template)]
+#[template(path = "console/tasks.html")]
+struct TasksPage {
+    layout: Layout,
+    filter: TaskFilter,
+    filters: [TaskFilter; 4],
+    tasks: Vec<TaskRow>,
+    /// Where the next page begins.
+    older: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "console/task.html")]
+struct TaskPage {
+    layout: Layout,
+    view: TaskView,
+}
+
+/// A task as a table shows it.
+pub(crate) struct TaskRow {
+    pub(crate) id: String,
+    pub(crate) source: String,
+    pub(crate) created: Moment,
+    pub(crate) order: String,
+    pub(crate) state: &'static str,
+    pub(crate) took: Option<String>,
+    pub(crate) money: String,
+    pub(crate) failure: Option<String>,
+    pub(crate) thumbnail: Option<String>,
+    pub(crate) size: Option<String>,
+}
+
+impl TaskRow {
+    pub(crate) async fn of(
+        state: &ConsoleState,
+        record: &TaskRecord,
+    ) -> Result<Self, ConsoleError> {
+        let task = &record.task;
+        let file = match &task.state {
+            TaskState::Succeeded(file) => Some(file),
+            _ => None,
+        };
+        let thumbnail = match file {
+            Some(file) if !record.result_removed && file.size_bytes <= THUMBNAIL_BYTES_MAX => {
+                Some(result_url(state, file).await?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            id: task.id.to_string(),
+            source: record.source_url.as_str().to_owned(),
+            created: Moment::of(task.created_at),
+            order: order_in_words(record),
+            state: state_word(&task.state),
+            took: took(record),
+            money: money(&task.state),
+            failure: match &task.state {
+                TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
+                _ => None,
+            },
+            thumbnail,
+            size: file.map(|file| format!("{} × {}", file.width, file.height)),
+        })
+    }
+}
+
+/// A new URL for the result's file.
+pub(crate) async fn result_url(
+    state: &ConsoleState,
+    file: &upscale_core::ResultFile,
+) -> Result<String, ConsoleError> {
+    let minted = state.api.mint_result_url(file).await;
+    minted.map_err(|error| match error {
+        ApiError::Unavailable { detail, .. } => ConsoleError::Busy(detail),
+        error => ConsoleError::Broken(error.to_string()),
+    })
+}
+
+pub(crate) fn order_in_words(record: &TaskRecord) -> String {
+    let faces = if record.face_enhance { ", faces" } else { "" };
+    format!("{}{faces}", record.scale)
+}
+
+pub(crate) fn state_word(state: &TaskState) -> &'static str {
+    match state {
+        TaskState::Processing => "processing",
+        TaskState::Succeeded(_) => "succeeded",
+        TaskState::Failed { .. } => "failed",
+    }
+}
+
+fn took(record: &TaskRecord) -> Option<String> {
+    let micros = record.finished_at?.micros() - record.task.created_at.micros();
+    Some(shown::duration(micros))
+}
+
+pub(crate) fn money(state: &TaskState) -> String {
+    match state {
+        TaskState::Processing => format!("{} reserved", limits::PRICE),
+        TaskState::Succeeded(_) => format!("{} charged", limits::PRICE),
+        TaskState::Failed {
+            refund: RefundStatus::Pending,
+            ..
+        } => "refund under way".to_owned(),
+        TaskState::Failed {
+            refund: RefundStatus::Refunded,
+            ..
+        } => {
+            format!("{} charged, {} returned", Credits::ZERO, limits::PRICE)
+        }
+    }
+}
+
+/// `GET /tasks`.
+pub(crate) async fn list(
+    State(state): State<ConsoleState>,
+    who: SignedIn,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
+    let after = parse_cursor(query.get("after"));
+    let account = &who.session.user.account_id;
+    let limit = TASKS_A_PAGE as u32 + 1;
+    let found = state
+        .api
+        .store
+        .list_tasks(account, filter, after.as_ref(), limit);
+    let found = found.await?;
+    let mut tasks = Vec::new();
+    for record in found.iter().take(TASKS_A_PAGE) {
+        tasks.push(TaskRow::of(&state, record).await?);
+    }
+    let last = found
+        .get(TASKS_A_PAGE - 1)
+        .filter(|_| found.len() > TASKS_A_PAGE);
+    let page = TasksPage {
+        layout: Layout::new(&who.visitor, "/tasks", "Tasks"),
+        filter,
+        filters: TaskFilter::EVERY,
+        tasks,
+        older: last.map(|record| format!("{}-{}", record.task.created_at.micros(), record.task.id)),
+    };
+    let mut response = show(StatusCode::OK, &page);
+    state.result_pictures().await?.allow(&mut response);
+    Ok(response)
+}
+
+fn parse_cursor(text: &str) -> Option<TaskCursor> {
+    let (micros, id) = text.split_once('-')?;
+    Some(TaskCursor {
+        created_at: Timestamp::from_micros(micros.parse().ok()?),
+        id: TaskId::parse(id)?,
+    })
+}
+
+/// `GET /tasks/{id}`.
+pub(crate) async fn one(
+    State(state): State<ConsoleState>,
+    who: SignedIn,
+    Path(id): Path<String>,
+) -> Result<Response, ConsoleError> {
+    let record = find(&state, &who, &id).await?;
+    let view = TaskView::of(&state, &record).await?;
+    let sources = view.sources(&state).await?;
+    let page = TaskPage {
+        layout: Layout::new(&who.visitor, "/tasks", "Task"),
+        view,
+    };
+    let mut response = show(StatusCode::OK, &page);
+    sources.allow(&mut response);
+    Ok(response)
+}
+
+#[derive(Serialize)]
+pub(crate) struct StateBody {
+    state: &'static str,
+}
+
+/// `GET /tasks/{id}/state`: what the page's script asks while a task is processing.
+pub(crate) async fn state_of(
+    State(state): State<ConsoleState>,
+    who: SignedIn,
+    Path(id): Path<String>,
+) -> Result<Json<StateBody>, ConsoleError> {
+    let record = find(&state, &who, &id).await?;
+    Ok(Json(StateBody {
+        state: state_word(&record.task.state),
+    }))
+}
+
+/// Only a task of this account; another's does not exist.
+pub(crate) async fn find(
+    state: &ConsoleState,
+    who: &SignedIn,
+    id: &str,
+) -> Result<TaskRecord, ConsoleError> {
+    let id = TaskId::parse(id).ok_or(ConsoleError::NotFound)?;
+    let account = &who.session.user.account_id;
+    let record = state.api.store.find_task_record(account, &id).await?;
+    record.ok_or(ConsoleError::NotFound)
+}

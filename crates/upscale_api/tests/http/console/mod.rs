@@ -1,0 +1,9 @@
+//! The customer's console as a browser sees it, without JavaScript: cookies kept, forms sent with what their pages hold.
+//! The looks and the script are tried in a real Chromium by the binary's tests.
+
+mod browser;
+mod forms;
+mod guests;
+mod looks;
+mod pages;
+mod security;

@@ -1,0 +1,183 @@
+//! What the pages show of an account: figures, tasks in every state, every line of the ledger.
+
+use upscale_core::{Credits, IdempotencyKey, NewTask, RequestId, Scale, SourceUrl};
+use upscale_store::CreateOutcome;
+
+use super::browser::{Console, with_console};
+
+async fn order(console: &Console<'_>, account: &upscale_core::AccountId, key: &str) -> String {
+    let task = NewTask {
+        source_url: SourceUrl::parse(&format!("https://pictures.example.org/{key}.png")).unwrap(),
+        scale: Scale::X2,
+        face_enhance: false,
+    };
+    let name = IdempotencyKey::parse(format!("key-of-{key}").as_bytes()).unwrap();
+    let request = RequestId::random().unwrap();
+    let made = console
+        .app
+        .store
+        .create_task(account, &name, &task, &request);
+    match made.await.unwrap() {
+        CreateOutcome::Created(task) => task.id.to_string(),
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_shown_in_its_three_states_with_its_pictures_and_its_money() {
+    with_console(async |console: &Console<'_>| {
+        let app = console.app;
+        let mut ann = console.signed_up("ann").await;
+        let account = console.pay("ann", "10").await;
+        let done = order(console, &account, "done").await;
+        app.succeed_next(b"not a picture, but nobody looks").await;
+        let failed = order(console, &account, "failed").await;
+        app.fail_next("The source answered 404").await;
+        let running = order(console, &account, "running").await;
+
+        let list = ann.get("/tasks").await;
+        for (id, state) in [
+            (&done, "succeeded"),
+            (&failed, "failed"),
+            (&running, "processing"),
+        ] {
+            list.has(id);
+            let state_page = ann.get(&format!("/tasks/{id}/state")).await;
+            assert_eq!(state_page.text, format!(r#"{{"state":"{state}"}}"#));
+            let only = ann.get(&format!("/tasks?state={state}")).await;
+            let shown = only.text.matches("<td class=\"what\">").count();
+            assert_eq!(shown, 1, "{state}");
+            only.has(id);
+        }
+        list.has("The source answered 404. No credits were charged.");
+        list.has("0 charged, 0.7 returned");
+
+        let page = ann.get(&format!("/tasks/{done}")).await;
+        let files = format!("http://{}", app.files);
+        let policy = page.header("content-security-policy");
+        assert!(
+            policy.contains(&format!(
+                "img-src 'self' {files} https://pictures.example.org;"
+            )),
+            "{policy}"
+        );
+        let url = page
+            .between("<figure class=\"after\"><img src=\"", "\"")
+            .unwrap()
+            .replace("&#38;", "&");
+        assert_eq!(app.download("GET", &url).send().await.status, 200);
+        page.has("<img src=\"https://pictures.example.org/done.png\"");
+        page.has("loaded by your browser from <strong>pictures.example.org</strong>");
+        page.has("0.7 charged");
+        page.has("req_");
+        let page = ann.get(&format!("/tasks/{failed}")).await;
+        page.has("No credits were charged");
+        let policy = page.header("content-security-policy");
+        assert!(!policy.contains("pictures.example.org"), "{policy}");
+        ann.get(&format!("/tasks/{running}"))
+            .await
+            .has("data-watch");
+
+        // After retention the page says so and offers no link.
+        app.clock.advance_seconds(49 * 3_600);
+        app.store.reap().await.unwrap();
+        app.store.sweep(&app.results).await.unwrap();
+        ann.get("/sign-in").await;
+        let page = ann.get(&format!("/tasks/{done}")).await;
+        page.has("no longer kept");
+        page.lacks("/r/");
+        ann.get("/tasks").await.lacks("/r/");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_overview_shows_the_balance_this_month_and_what_runs() {
+    with_console(async |console: &Console<'_>| {
+        let app = console.app;
+        let mut ann = console.signed_up("ann").await;
+        let account = console.pay("ann", "10").await;
+        order(console, &account, "done").await;
+        app.succeed_next(b"x").await;
+        order(console, &account, "failed").await;
+        app.fail_next("It is no image").await;
+        let running = order(console, &account, "running").await;
+        let page = ann.get("/").await;
+        page.has("<strong id=\"available\">8.6</strong>");
+        page.has("for 12 upscales");
+        page.has("1 succeeded, 1 failed, 0.7 credits charged");
+        page.has("15 Jan: 1 succeeded, 1 failed");
+        page.has(&running);
+        page.lacks("API access opens");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_line_of_the_ledger_and_every_task_stands_on_exactly_one_page() {
+    with_console(async |console: &Console<'_>| {
+        let app = console.app;
+        let mut ann = console.signed_up("ann").await;
+        let account = console.pay("ann", "100").await;
+        for number in 0..45 {
+            order(console, &account, &format!("task-{number}")).await;
+            app.succeed_next(b"x").await;
+        }
+        for number in 0..15 {
+            let reference = format!("payment {number}");
+            let one = Credits::from_thousandths(1_000);
+            app.store
+                .credit_account(&account, one, &reference)
+                .await
+                .unwrap();
+        }
+        for (first, mark, each, sizes) in [
+            (
+                "/credits",
+                "<tr><td>",
+                "href=\"/credits?before=",
+                &[50, 50, 6][..],
+            ),
+            (
+                "/tasks",
+                "<td class=\"what\">",
+                "href=\"/tasks?state=all&amp;after=",
+                &[20, 20, 5],
+            ),
+        ] {
+            let (mut path, mut found) = (first.to_owned(), Vec::new());
+            loop {
+                let page = ann.get(&path).await;
+                found.push(page.text.matches(mark).count());
+                let Some(next) = page.between(each, "\"") else {
+                    break;
+                };
+                path = format!(
+                    "{}{next}",
+                    each.trim_start_matches("href=\"").replace("&amp;", "&")
+                );
+            }
+            assert_eq!(found, sizes, "{first}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_docs_are_the_openapi_document_with_this_services_address() {
+    with_console(async |console: &Console<'_>| {
+        let mut ann = console.signed_up("ann").await;
+        let page = ann.get("/docs").await;
+        for text in [
+            "/api/v1/upscales/{id}",
+            "Idempotency-Key",
+            "idempotency_conflict",
+            "CreateUpscaleBody",
+            "face_enhance",
+        ] {
+            page.has(text);
+        }
+        page.has(&format!("http://{}/api/v1/upscales", console.app.api));
+    })
+    .await;
+}
