@@ -51,6 +51,16 @@ impl Transfer<'_> {
         }
     }
 
+    /// What the account's active tasks change by: one is there with its reserve and gone with its charge. A task that
+    /// failed is not active from its failure on, before its refund.
+    pub(crate) fn active_change(&self) -> i64 {
+        match self {
+            Self::Reserve(_) => 1,
+            Self::Charge(_) => -1,
+            _ => 0,
+        }
+    }
+
     /// What the account's available, held and charged balances change by, and what was taken back of it in all, in
     /// thousandths.
     pub(crate) fn changes(&self, amount: Credits) -> [i64; 4] {

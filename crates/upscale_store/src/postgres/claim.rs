@@ -38,9 +38,6 @@ async fn claim(tx: &Tx, worker: &str, count: u32) -> Result<Claimed, StoreError>
         let due = tx
             .list(DUE, &[&tx.now.micros(), &missing, &after], due_job)
             .await?;
-        if due.is_empty() {
-            break;
-        }
         let (mut handed_out, mut ended) = (Vec::new(), Vec::new());
         for job in due {
             match job.next_attempt(tx.now) {
@@ -50,6 +47,10 @@ async fn claim(tx: &Tx, worker: &str, count: u32) -> Result<Claimed, StoreError>
         }
         hand_out(tx, worker, &handed_out).await?;
         claimed.claims.append(&mut handed_out);
+        // Others may stand behind what ends; where nothing does, there is no more to find.
+        if ended.is_empty() {
+            break;
+        }
         for (task, message) in ended {
             if end_job(tx, &task, &message).await? {
                 claimed.failed.push(task);

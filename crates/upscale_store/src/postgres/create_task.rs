@@ -1,7 +1,7 @@
 //! One transaction under the account's lock: replay or conflict by the key, then core's admission, then
 //! reserve + task + job. Only an accepted create leaves a trace, so only it uses up the key.
 
-use futures_util::{future::try_join, try_join};
+use futures_util::try_join;
 use tokio_postgres::Row;
 use upscale_core::{
     AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
@@ -14,6 +14,14 @@ use crate::{
     order::{Order, Standing, known_key},
     transfer::Transfer,
 };
+
+const INSERT_TASK: &str =
+    "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale,
+         face_enhance, price, request_id, created_at, day, deadline_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+const INSERT_JOB: &str =
+    "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
+     VALUES ($1, $2, $3, $4, $3, $5)";
 
 impl Db {
     pub(crate) async fn create_task(
@@ -29,8 +37,16 @@ impl Db {
             task: task.clone(),
             request: request.clone(),
         };
-        let mut tx = self.begin().await?;
-        let outcome = create_task(&mut tx, &order).await;
+        let lock = "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE";
+        let id = account.as_str();
+        let (tx, locked) = Tx::begin_locked(self, lock, &[&id], |_| Ok(())).await?;
+        let outcome = match locked {
+            Some(()) => create_task(&tx, &order).await,
+            None => {
+                let what = format!("a caller's account {account} is not there");
+                Err(StoreError::Corrupt(what))
+            }
+        };
         let outcome = tx.end(outcome).await?;
         if matches!(outcome, CreateOutcome::Created(_)) {
             self.job_added.notify_one();
@@ -39,11 +55,7 @@ impl Db {
     }
 }
 
-async fn create_task(tx: &mut Tx, order: &Order) -> Result<CreateOutcome, StoreError> {
-    if !tx.lock_account(&order.account).await? {
-        let what = format!("a caller's account {} is not there", order.account);
-        return Err(StoreError::Corrupt(what));
-    }
+async fn create_task(tx: &Tx, order: &Order) -> Result<CreateOutcome, StoreError> {
     let parameters = fingerprint(&order.task);
     let (known, standing, queue) = try_join!(
         find_by_key(tx, order),
@@ -104,11 +116,13 @@ async fn accept(
     prio_at: Timestamp,
 ) -> Result<Task, StoreError> {
     let task = order.accepted(tx.now, tx.options)?;
-    insert_task(tx, &task, order, parameters).await?;
     let reserve = Transfer::Reserve(&task.id);
+    // The job refers to its task: the one must be there before the other.
+    tx.prepare(&[INSERT_TASK, INSERT_JOB]).await?;
     try_join!(
+        insert_task(tx, &task, order, parameters),
         transfer(tx, &order.account, &reserve, limits::PRICE),
-        count_task(tx, &order.account),
+        count_today(tx, &order.account),
         insert_job(tx, &task, prio_at)
     )?;
     Ok(task)
@@ -121,9 +135,7 @@ async fn insert_task(
     parameters: &str,
 ) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale, face_enhance,
-             price, request_id, created_at, day, deadline_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        INSERT_TASK,
         &[
             &task.id.as_str(),
             &order.account.as_str(),
@@ -142,23 +154,16 @@ async fn insert_task(
     .await
 }
 
-/// The two counters that the next create decides by.
-async fn count_task(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
-    let active = "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = $1";
+async fn count_today(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
     let today = "INSERT INTO account_day AS counted (account_id, day, accepted) VALUES ($1, $2, 1)
                  ON CONFLICT (account_id, day) DO UPDATE SET accepted = counted.accepted + 1";
-    try_join(
-        tx.execute_one(active, &[&account.as_str()]),
-        tx.execute_one(today, &[&account.as_str(), &tx.now.utc_day()]),
-    )
-    .await?;
-    Ok(())
+    tx.execute_one(today, &[&account.as_str(), &tx.now.utc_day()])
+        .await
 }
 
 async fn insert_job(tx: &Tx, task: &Task, prio_at: Timestamp) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
-         VALUES ($1, $2, $3, $4, $3, $5)",
+        INSERT_JOB,
         &[
             &task.id.as_str(),
             &task.account_id.as_str(),

@@ -1,4 +1,4 @@
-//! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
+//! Every movement of credits: one balanced row in the ledger and the account's cached balances and count, together.
 //! Purchase, payment, adjustment, create and settle call this, with the account's row locked; nothing else moves money.
 
 use futures_util::future::try_join;
@@ -25,7 +25,7 @@ pub(super) async fn transfer(
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let balances =
         "UPDATE account SET available = available + $2, held = held + $3, charged = charged + $4,
-                        taken_back = taken_back + $5 WHERE id = $1";
+                        taken_back = taken_back + $5, active_tasks = active_tasks + $6 WHERE id = $1";
     let [available, held, charged, taken_back] = transfer.changes(amount);
     try_join(
         tx.execute_one(
@@ -43,7 +43,14 @@ pub(super) async fn transfer(
         ),
         tx.execute_one(
             balances,
-            &[&account.as_str(), &available, &held, &charged, &taken_back],
+            &[
+                &account.as_str(),
+                &available,
+                &held,
+                &charged,
+                &taken_back,
+                &transfer.active_change(),
+            ],
         ),
     )
     .await?;

@@ -89,6 +89,11 @@ impl Db {
         Tx::begin(self, Begin::Write).await
     }
 
+    /// One statement that writes and is committed by itself. Its `now` is [`Db::now`], not asked anew.
+    async fn single(&self) -> Result<Tx, StoreError> {
+        Tx::begin(self, Begin::Single).await
+    }
+
     /// Single statements, each its own snapshot.
     async fn read(&self) -> Result<Tx, StoreError> {
         Tx::begin(self, Begin::Read).await

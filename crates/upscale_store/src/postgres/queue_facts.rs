@@ -1,6 +1,6 @@
 //! What is known of the queue as a whole: for admission, metrics and operators. Also the measured pace.
 
-use futures_util::future::try_join3;
+use tokio_postgres::Row;
 use upscale_core::{QueueFacts, Timestamp, limits::DEADLINE_SECONDS, next_pace};
 
 use super::{Db, Tx};
@@ -20,19 +20,25 @@ impl Db {
 /// What `core::admit` asks about the queue: every open job counts, wherever it stands. Creates of other accounts
 /// that are under way are not seen yet: at most one per connection.
 pub(super) async fn queue_facts(tx: &Tx) -> Result<QueueFacts, StoreError> {
-    let sql = "SELECT count(*) FROM job WHERE prio_at > $1";
-    let oldest = oldest_prio_at(tx);
-    let (open_jobs, live_slots, seconds_per_job) = try_join3(
-        tx.number(sql, &[&oldest]),
-        live_slots(tx),
-        seconds_per_job(tx),
-    )
-    .await?;
+    let [after, until] = seen_lately(tx);
+    let found = tx
+        .find(
+            "SELECT (SELECT count(*) FROM job WHERE prio_at > $1) AS open_jobs, (SELECT job_micros FROM pace) AS pace,
+                 (SELECT CAST(coalesce(sum(slots), 0) AS BIGINT) FROM worker
+                  WHERE seen_at > $2 AND seen_at <= $3) AS slots",
+            &[&oldest_prio_at(tx), &after, &until],
+            |row| parse_queue_facts(row, tx.options.deadline_seconds),
+        )
+        .await?;
+    found.ok_or_else(|| StoreError::Corrupt("no row of three numbers".to_owned()))
+}
+
+fn parse_queue_facts(row: &Row, deadline_seconds: i64) -> Result<QueueFacts, StoreError> {
     Ok(QueueFacts {
-        open_jobs: whole(open_jobs),
-        live_slots,
-        seconds_per_job,
-        deadline_seconds: tx.options.deadline_seconds,
+        open_jobs: whole(row.try_get("open_jobs")?),
+        live_slots: whole(row.try_get("slots")?),
+        seconds_per_job: pace::seconds_per_job(row.try_get("pace")?),
+        deadline_seconds,
     })
 }
 
@@ -66,14 +72,19 @@ async fn queue_glance(tx: &Tx) -> Result<QueueGlance, StoreError> {
     })
 }
 
-/// Workers that reported within the last lease; one from the future (the clock stepped back) is not alive.
-async fn live_slots(tx: &Tx) -> Result<u32, StoreError> {
+/// Since when and until when a worker must have reported to count as alive: within the last lease; one from the
+/// future (the clock stepped back) is not.
+fn seen_lately(tx: &Tx) -> [i64; 2] {
     let lease = tx.options.lease_seconds;
-    let (after, until) = (tx.now.plus_seconds(-lease), tx.now.plus_seconds(lease));
+    [-lease, lease].map(|seconds| tx.now.plus_seconds(seconds).micros())
+}
+
+async fn live_slots(tx: &Tx) -> Result<u32, StoreError> {
+    let [after, until] = seen_lately(tx);
     let slots = tx
         .number(
             "SELECT CAST(coalesce(sum(slots), 0) AS BIGINT) FROM worker WHERE seen_at > $1 AND seen_at <= $2",
-            &[&after.micros(), &until.micros()],
+            &[&after, &until],
         )
         .await?;
     Ok(whole(slots))
@@ -85,12 +96,19 @@ async fn seconds_per_job(tx: &Tx) -> Result<f64, StoreError> {
     Ok(pace::seconds_per_job(measured))
 }
 
-/// Takes one ended job into the moving average, unless another settlement is doing so: its lock would last to
-/// the end of that commit, and all settlements of the fleet would queue up for one row. Some jobs are enough
-/// for an average.
-pub(super) async fn record_pace(tx: &Tx, seconds: f64) -> Result<(), StoreError> {
-    let row = "SELECT job_micros FROM pace FOR UPDATE SKIP LOCKED";
-    let locked = tx.find(row, &[], |row| Ok(row.try_get(0)?)).await?;
+/// The average, locked, unless another settlement is writing it: its lock would last to the end of that commit, and
+/// all settlements of the fleet would queue up for one row. Some jobs are enough for an average.
+pub(super) async fn lock_pace(tx: &Tx) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT job_micros FROM pace FOR UPDATE SKIP LOCKED";
+    tx.find(sql, &[], |row| Ok(row.try_get(0)?)).await
+}
+
+/// Takes one ended job into the average that was locked.
+pub(super) async fn record_pace(
+    tx: &Tx,
+    locked: Option<i64>,
+    seconds: f64,
+) -> Result<(), StoreError> {
     let after = next_pace(
         pace::seconds_per_job(locked),
         seconds,

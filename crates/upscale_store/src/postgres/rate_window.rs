@@ -15,9 +15,7 @@ impl Db {
         &self,
         account: &AccountId,
     ) -> Result<RateWindow, StoreError> {
-        let tx = self.begin().await?;
-        let counted = count(&tx, account).await;
-        tx.end(counted).await
+        count(&self.single().await?, account).await
     }
 }
 

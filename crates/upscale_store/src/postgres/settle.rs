@@ -9,7 +9,7 @@ use super::{
     Db, Tx,
     lease::fenced,
     ledger::transfer,
-    queue_facts::record_pace,
+    queue_facts::{lock_pace, record_pace},
     rows::{account_id, task_id},
 };
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
 
 /// Pending refunds finished in one transaction.
 const REFUNDS_A_PAGE: i64 = 100;
+const LOCK_OWNER: &str =
+    "SELECT account_id, price FROM task JOIN account ON account.id = task.account_id
+     WHERE task.id = $1 FOR NO KEY UPDATE OF account";
 
 impl Db {
     /// The first step: a failed task is left with its refund pending.
@@ -28,8 +31,12 @@ impl Db {
         settlement: Settlement,
         spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
-        let mut tx = self.begin().await?;
-        let settled = settle(&mut tx, task, attempt, &settlement, spent).await;
+        let id = task.as_str();
+        let (tx, owner) = Tx::begin_locked(self, LOCK_OWNER, &[&id], owner_and_price).await?;
+        let settled = match owner {
+            Some(owner) => settle(&tx, task, attempt, &settlement, &owner, spent).await,
+            None => Ok(FenceOutcome::Lost),
+        };
         tx.end(settled).await
     }
 
@@ -49,26 +56,26 @@ impl Db {
 }
 
 async fn settle(
-    tx: &mut Tx,
+    tx: &Tx,
     task: &TaskId,
     attempt: i64,
     settlement: &Settlement,
+    owner: &(AccountId, Credits),
     spent: Spent,
 ) -> Result<FenceOutcome, StoreError> {
-    let owner = "SELECT account_id FROM task WHERE id = $1";
-    let Some(account) = tx.find(owner, &[&task.as_str()], account_id).await? else {
-        return Ok(FenceOutcome::Lost);
-    };
-    tx.lock_account(&account).await?;
     let sql = "DELETE FROM job WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
-    if fenced(tx, sql, &[&task.as_str(), &attempt]).await? == FenceOutcome::Lost {
+    let fence: [&(dyn ToSql + Sync); 2] = [&task.as_str(), &attempt];
+    let (heard, pace) = try_join!(fenced(tx, sql, &fence), lock_pace(tx))?;
+    if heard == FenceOutcome::Lost {
         return Ok(FenceOutcome::Lost);
     }
-    match settlement {
-        Settlement::Succeeded(file) => succeed_task(tx, task, file, spent.stages).await?,
-        Settlement::Failed(message) => fail_task(tx, task, message).await?,
-    }
-    record_pace(tx, spent.slot_seconds).await?;
+    let end = async {
+        match settlement {
+            Settlement::Succeeded(file) => succeed_task(tx, task, owner, file, spent.stages).await,
+            Settlement::Failed(message) => fail_task(tx, task, message).await,
+        }
+    };
+    try_join!(end, record_pace(tx, pace, spent.slot_seconds))?;
     Ok(FenceOutcome::Done)
 }
 
@@ -76,36 +83,36 @@ async fn settle(
 async fn succeed_task(
     tx: &Tx,
     task: &TaskId,
+    (account, price): &(AccountId, Credits),
     file: &ResultFile,
     stages: Option<Stages>,
 ) -> Result<(), StoreError> {
     let size = check_result(task, file)?;
+    let (id, finished_at) = (task.as_str(), tx.now.micros());
+    let (width, height) = (i64::from(file.width), i64::from(file.height));
+    let params: [&(dyn ToSql + Sync); 10] = [
+        &id,
+        &finished_at,
+        &file.name,
+        &file.sha256,
+        &size,
+        &width,
+        &height,
+        &stages.map(|stages| stages.download_micros),
+        &stages.map(|stages| stages.picture_micros),
+        &stages.map(|stages| stages.storing_micros),
+    ];
     // A clock that stepped back must not make a task end before it began.
-    let (account, price) = ended(
+    let succeeded = ended(
         tx,
         "UPDATE task SET state = 'succeeded', finished_at = greatest(created_at, $2), result_name = $3,
              result_sha256 = $4, result_size = $5, result_width = $6, result_height = $7,
              download_micros = $8, picture_micros = $9, storing_micros = $10
          WHERE id = $1 AND state = 'processing' RETURNING account_id, price",
-        &[
-            &task.as_str(),
-            &tx.now.micros(),
-            &file.name,
-            &file.sha256,
-            &size,
-            &i64::from(file.width),
-            &i64::from(file.height),
-            &stages.map(|stages| stages.download_micros),
-            &stages.map(|stages| stages.picture_micros),
-            &stages.map(|stages| stages.storing_micros),
-        ],
-    )
-    .await?;
+        &params,
+    );
     let charge = Transfer::Charge(task);
-    try_join!(
-        leave_active(tx, &account),
-        transfer(tx, &account, &charge, price)
-    )?;
+    try_join!(succeeded, transfer(tx, account, &charge, *price))?;
     Ok(())
 }
 
@@ -123,7 +130,11 @@ pub(super) async fn fail_task(
         &[&task.as_str(), &tx.now.micros(), &message.as_str()],
     )
     .await?;
-    leave_active(tx, &account).await
+    tx.execute_one(
+        "UPDATE account SET active_tasks = active_tasks - 1 WHERE id = $1",
+        &[&account.as_str()],
+    )
+    .await
 }
 
 async fn finish_refunds(tx: &mut Tx) -> Result<u32, StoreError> {
@@ -187,12 +198,4 @@ async fn ended(
 fn owner_and_price(row: &Row) -> Result<(AccountId, Credits), StoreError> {
     let price = Credits::from_thousandths(row.try_get("price")?);
     Ok((account_id(row)?, price))
-}
-
-async fn leave_active(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE account SET active_tasks = active_tasks - 1 WHERE id = $1",
-        &[&account.as_str()],
-    )
-    .await
 }

@@ -1,6 +1,7 @@
 //! A connection while one verb has it: statements, the database's time, the end. Every statement of the engine
 //! passes here, so that a test can fail the N-th and none waits for ever. Statements that are joined are sent
-//! together, in their order, and cost one round trip: a lock is held for the fewer.
+//! together and cost one round trip: a lock is held for the fewer. They are sent in their order where the connection
+//! knows them ([`Tx::prepare`]).
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -8,7 +9,10 @@ use std::{
 };
 
 use deadpool_postgres::Object;
-use futures_util::future::{join, try_join};
+use futures_util::{
+    future::{join, try_join},
+    try_join,
+};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Row, types::ToSql};
 use upscale_core::{AccountId, Timestamp};
@@ -34,6 +38,8 @@ pub(super) enum Begin {
     Read,
     /// A transaction that ends with a commit.
     Write,
+    /// One writing statement, a transaction by itself.
+    Single,
     /// One snapshot for several reads, with time for all of them.
     Snapshot,
 }
@@ -58,23 +64,14 @@ pub(super) struct Tx {
 
 impl Tx {
     pub(super) async fn begin(db: &Db, begin: Begin) -> Result<Self, StoreError> {
-        let mut tx = Self {
-            connection: Some(db.pool.get().await.map_err(unavailable)?),
-            is_open: false,
-            outstanding: AtomicU32::new(0),
-            answer_timeout: ANSWER_TIMEOUT,
-            time: db.time.clone(),
-            now: db.time.now(),
-            options: db.options,
-            // Faults are for writes: a reader's own never strike.
-            #[cfg(test)]
-            faults: match begin {
-                Begin::Write => db.faults.clone(),
-                Begin::Read | Begin::Snapshot => crate::faults::Faults::default(),
-            },
-        };
+        let mut tx = Self::take(db).await?;
+        // Faults are for writes: a reader's own never strike.
+        #[cfg(test)]
+        if matches!(begin, Begin::Read | Begin::Snapshot) {
+            tx.faults = crate::faults::Faults::default();
+        }
         match begin {
-            Begin::Read => {}
+            Begin::Read | Begin::Single => {}
             Begin::Write => tx.open("BEGIN").await?,
             Begin::Snapshot => {
                 tx.answer_timeout = LONG_ANSWER_TIMEOUT;
@@ -83,6 +80,51 @@ impl Tx {
             }
         }
         Ok(tx)
+    }
+
+    /// A writing transaction that begins with the statement that locks; what that found first. BEGIN, the statement
+    /// and the time once it has its lock are one round trip. What is read after this is what the last holder left.
+    pub(super) async fn begin_locked<T>(
+        db: &Db,
+        lock: &str,
+        params: Params<'_>,
+        parse: impl FnOnce(&Row) -> Result<T, StoreError>,
+    ) -> Result<(Self, Option<T>), StoreError> {
+        let mut tx = Self::take(db).await?;
+        tx.prepare(&[lock, DATABASE_TIME]).await?;
+        tx.is_open = true;
+        let (_, found, now) = try_join!(
+            tx.control("BEGIN"),
+            tx.find(lock, params, parse),
+            tx.read_time()
+        )?;
+        tx.now = now;
+        Ok((tx, found))
+    }
+
+    /// A connection, on which nothing has been said yet.
+    async fn take(db: &Db) -> Result<Self, StoreError> {
+        Ok(Self {
+            connection: Some(db.pool.get().await.map_err(unavailable)?),
+            is_open: false,
+            outstanding: AtomicU32::new(0),
+            answer_timeout: ANSWER_TIMEOUT,
+            time: db.time.clone(),
+            now: db.time.now(),
+            options: db.options,
+            #[cfg(test)]
+            faults: db.faults.clone(),
+        })
+    }
+
+    /// Makes statements known to the connection, a round trip each the first time: those that are joined after this
+    /// are sent in the order in which they stand.
+    pub(super) async fn prepare(&self, statements: &[&str]) -> Result<(), StoreError> {
+        let connection = self.connection()?;
+        for sql in statements {
+            self.answered(connection.prepare_cached(sql)).await?;
+        }
+        Ok(())
     }
 
     /// Begins and reads the time in one round trip.

@@ -32,11 +32,13 @@ fn claim(tx: &Tx<'_>, worker: &str, count: u32) -> Result<Claimed, StoreError> {
     for _ in 0..ROUNDS_MAX {
         let missing = count as usize - claimed.claims.len();
         let due = tx.list(DUE, params![tx.now.micros(), missing as i64], due)?;
-        if due.is_empty() {
-            break;
-        }
+        let ended_before = claimed.failed.len();
         for job in due {
             take(tx, worker, job, &mut claimed)?;
+        }
+        // Others may stand behind what was ended; where nothing was, there is no more to find.
+        if claimed.failed.len() == ended_before {
+            break;
         }
     }
     Ok(claimed)

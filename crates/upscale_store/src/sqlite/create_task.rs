@@ -99,7 +99,7 @@ fn accept(
         &Transfer::Reserve(&task.id),
         limits::PRICE,
     )?;
-    count_task(tx, &order.account)?;
+    count_today(tx, &order.account)?;
     insert_job(tx, &task, prio_at)?;
     Ok(task)
 }
@@ -131,12 +131,7 @@ fn insert_task(
     )
 }
 
-/// The two counters that the next create decides by.
-fn count_task(tx: &Tx<'_>, account: &AccountId) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE account SET active_tasks = active_tasks + 1 WHERE id = ?1",
-        [account.as_str()],
-    )?;
+fn count_today(tx: &Tx<'_>, account: &AccountId) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO account_day (account_id, day, accepted) VALUES (?1, ?2, 1)
          ON CONFLICT (account_id, day) DO UPDATE SET accepted = accepted + 1",

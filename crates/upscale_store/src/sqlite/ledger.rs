@@ -1,4 +1,4 @@
-//! Every movement of credits: one balanced row in the ledger and the account's cached balances, together.
+//! Every movement of credits: one balanced row in the ledger and the account's cached balances and count, together.
 //! Purchase, payment, adjustment, create and settle call this; nothing else moves money.
 
 use rusqlite::{Row, params};
@@ -37,8 +37,15 @@ pub(super) fn transfer(
     let [available, held, charged, taken_back] = transfer.changes(amount);
     tx.execute_one(
         "UPDATE account SET available = available + ?2, held = held + ?3, charged = charged + ?4,
-             taken_back = taken_back + ?5 WHERE id = ?1",
-        params![account.as_str(), available, held, charged, taken_back],
+             taken_back = taken_back + ?5, active_tasks = active_tasks + ?6 WHERE id = ?1",
+        params![
+            account.as_str(),
+            available,
+            held,
+            charged,
+            taken_back,
+            transfer.active_change()
+        ],
     )
 }
 

@@ -102,7 +102,6 @@ fn succeed_task(
             stages.map(|stages| stages.storing_micros)
         ],
     )?;
-    leave_active(tx, &account)?;
     transfer(tx, &account, &Transfer::Charge(task), price)
 }
 
@@ -119,7 +118,10 @@ pub(super) fn fail_task(
          WHERE id = ?1 AND state = 'processing' RETURNING account_id, price",
         params![task.as_str(), tx.now.micros(), message.as_str()],
     )?;
-    leave_active(tx, &account)
+    tx.execute_one(
+        "UPDATE account SET active_tasks = active_tasks - 1 WHERE id = ?1",
+        [account.as_str()],
+    )
 }
 
 /// The second step of these tasks' failures; how many were still owed.
@@ -155,11 +157,4 @@ fn owner_and_price(row: &rusqlite::Row<'_>) -> Result<(AccountId, Credits), Stor
         account_id(row)?,
         Credits::from_thousandths(row.get("price")?),
     ))
-}
-
-fn leave_active(tx: &Tx<'_>, account: &AccountId) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE account SET active_tasks = active_tasks - 1 WHERE id = ?1",
-        [account.as_str()],
-    )
 }
