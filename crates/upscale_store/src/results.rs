@@ -91,13 +91,14 @@ impl Results {
     /// # Errors
     /// [`StoreError`] when the name is no token or the bytes did not get there.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let options = match &self.place {
-            Place::Directory(_) => object_store::PutOptions::default(),
-            Place::Bucket(_) => bucket::put_options(),
-        };
         let key = self.key(name)?;
-        let put = self.files.put_opts(&key, bytes.into(), options).await;
-        put.map(drop).map_err(failed)
+        match &self.place {
+            Place::Directory(_) => {
+                let put = self.files.put(&key, bytes.into()).await;
+                put.map(drop).map_err(failed)
+            }
+            Place::Bucket(bucket) => bucket.put(&key, bytes).await,
+        }
     }
 
     /// A link under which the bucket itself hands out the file; none for a directory, whose files are read by

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, future, stream::BoxStream};
 use object_store::{
     Attribute, Attributes, BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, PutOptions,
@@ -11,6 +12,7 @@ use object_store::{
     signer::{SignedUrlOptions, Signer},
 };
 use reqwest::Method;
+use tokio::time::timeout;
 use upscale_core::Timestamp;
 
 use super::failed;
@@ -24,6 +26,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// core decides.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
+/// A write that is not answered is given up and sent again after this, and after so much more as its bytes take at a
+/// slow pace: whoever waits holds a place at the processor, and a storage that is back is to be found soon.
+const PUT_TIMEOUT: Duration = Duration::from_secs(8);
+const PUT_BYTES_PER_SECOND: u32 = 2 << 20;
 /// First characters of tokens: 0 to 7 (see `is_token`). Each hour one eighth of a bucket is searched for orphans,
 /// because a listing costs money and a million results a day take a thousand pages.
 const PARTS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
@@ -83,6 +89,24 @@ impl Bucket {
         Arc::clone(&self.files) as Arc<dyn ObjectStore>
     }
 
+    /// Each try writes the same bytes under the same name, so one that was given up does no harm.
+    pub(super) async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), StoreError> {
+        let transfer = bytes.len() as f64 / f64::from(PUT_BYTES_PER_SECOND);
+        let patience = PUT_TIMEOUT + Duration::from_secs_f64(transfer);
+        for _ in 0..=RETRIES {
+            let put = self
+                .files
+                .put_opts(key, bytes.clone().into(), put_options());
+            if let Ok(put) = timeout(patience, put).await {
+                return put.map(drop).map_err(failed);
+            }
+        }
+        Err(StoreError::Unavailable(format!(
+            "the storage did not answer {} times within {patience:?}",
+            RETRIES + 1
+        )))
+    }
+
     pub(super) fn key(&self, file: &str) -> Key {
         self.prefix.clone().join(file)
     }
@@ -132,7 +156,7 @@ impl Bucket {
 }
 
 /// What the bucket answers by itself, should it ignore the wishes of a link.
-pub(super) fn put_options() -> PutOptions {
+fn put_options() -> PutOptions {
     PutOptions::from(Attributes::from_iter([
         (Attribute::ContentType, "image/png"),
         (Attribute::ContentDisposition, "attachment"),
