@@ -143,8 +143,8 @@ impl Fetcher {
     /// downloads under way.
     ///
     /// # Errors
-    /// Permanent: forbidden address, bad TLS, any status but 200 (429 and 5xx aside), too large, not plain.
-    /// Transient: the name is not resolved, 429, 5xx, anything that breaks off or takes too long.
+    /// Permanent: no such host, forbidden address, bad TLS, any status but 200 (429 and 5xx aside), too large, not plain.
+    /// Transient: nobody could resolve the name, 429, 5xx, anything that breaks off or takes too long.
     pub async fn download(
         &self,
         account: &AccountId,

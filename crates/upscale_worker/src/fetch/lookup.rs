@@ -2,19 +2,24 @@
 //! (the C library tries for 10 to 30 s), far beyond our budget, so it must not sit on the runtime's threads,
 //! which read and write result files; and there is a limit to how many may hang.
 
-use std::{
-    io,
-    net::{IpAddr, ToSocketAddrs},
-    sync::Arc,
-    thread,
-};
+use std::{net::IpAddr, sync::Arc, thread};
 
+use dns_lookup::{LookupError, LookupErrorKind, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Lookups at a time, hanging ones included.
 const LOOKUPS_MAX: usize = 32;
 /// The C library's resolver needs some tens of KiB.
 const STACK_BYTES: usize = 512 * 1024;
+
+/// Why a name led nowhere.
+#[derive(Debug)]
+pub(crate) enum LookupFailure {
+    /// There is no such name, or it has no addresses: asking again will not help.
+    NoSuchHost(LookupError),
+    /// Nobody answered, or nobody could say.
+    Unanswered(String),
+}
 
 /// Asks the system for addresses.
 #[derive(Debug)]
@@ -32,27 +37,34 @@ impl Lookups {
     /// All addresses of a name, asked once. The final dot makes the name absolute: no search domain is
     /// appended, so that a stranger's name is never looked up inside the operator's own zone, and the hosts
     /// file, which knows no final dots, does not answer.
-    pub(crate) async fn ask(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+    pub(crate) async fn ask(&self, host: &str) -> Result<Vec<IpAddr>, LookupFailure> {
         let absolute = format!("{}.", host.trim_end_matches('.'));
         let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(io::Error::other)?;
+        let place = place.map_err(|error| LookupFailure::Unanswered(error.to_string()))?;
         let (answer, answered) = oneshot::channel();
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("lookup".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
                 // Nobody listens any more when the budget was spent; the place is held to the true end.
                 let _ = answer.send(look_up(&absolute, place));
-            })?;
-        answered.await.map_err(io::Error::other)?
+            });
+        thread.map_err(|error| LookupFailure::Unanswered(error.to_string()))?;
+        let answer = answered.await;
+        answer.map_err(|error| LookupFailure::Unanswered(error.to_string()))?
     }
 }
 
-fn look_up(absolute: &str, _place: OwnedSemaphorePermit) -> io::Result<Vec<IpAddr>> {
-    let mut addresses: Vec<IpAddr> = (absolute, 443_u16)
-        .to_socket_addrs()?
-        .map(|address| address.ip())
-        .collect();
+fn look_up(absolute: &str, _place: OwnedSemaphorePermit) -> Result<Vec<IpAddr>, LookupFailure> {
+    let mut addresses: Vec<IpAddr> = lookup_host(absolute).map_err(judge)?.collect();
     addresses.dedup();
     Ok(addresses)
+}
+
+/// A name server that failed, or that nobody could reach, is `Again`.
+fn judge(error: LookupError) -> LookupFailure {
+    match error.kind() {
+        LookupErrorKind::NoName | LookupErrorKind::NoData => LookupFailure::NoSuchHost(error),
+        _ => LookupFailure::Unanswered(std::io::Error::from(error).to_string()),
+    }
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     guard::{Forbidden, Guard},
-    lookup::Lookups,
+    lookup::{LookupFailure, Lookups},
 };
 use crate::AttemptError;
 
@@ -48,7 +48,7 @@ impl Routes {
         own: &[IpAddr],
     ) -> Result<Vec<SocketAddr>, AttemptError> {
         if addresses.is_empty() {
-            return Err(unknown_host().with_detail("no addresses"));
+            return Err(no_such_host().with_detail("no addresses"));
         }
         if addresses.len() > ADDRESSES_MAX {
             return Err(AttemptError::permanent(format!(
@@ -73,13 +73,19 @@ impl Routes {
                 self.budget
             ))
         })?;
-        answered.map_err(|error| unknown_host().with_detail(error))
+        answered.map_err(|failure| match failure {
+            LookupFailure::NoSuchHost(error) => no_such_host().with_detail(format!("{error:?}")),
+            LookupFailure::Unanswered(detail) => {
+                AttemptError::transient("The image_url's host name could not be resolved.")
+                    .with_detail(detail)
+            }
+        })
     }
 }
 
-/// The system does not tell a name that does not exist from one that nobody could look up just now.
-fn unknown_host() -> AttemptError {
-    AttemptError::transient("The image_url's host name could not be resolved.")
+/// A typo, most often: the customer hears of it at once.
+fn no_such_host() -> AttemptError {
+    AttemptError::permanent("There is no host of the image_url's name.")
 }
 
 /// What this host answers to itself, read anew each time: interfaces come and go.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::net::{TcpListener, TcpStream};
-use upscale_core::{AccountId, SourceUrl, parse_target};
+use upscale_core::{AccountId, AttemptFailure, SourceUrl, parse_target};
 use upscale_worker::{FetchBudgets, FetchOptions, Fetcher};
 
 use crate::{
@@ -103,6 +103,7 @@ async fn inside() {
     let redirected = trap.try_redirects().await;
     trap.try_rebinding().await;
     trap.try_an_alias_to_the_inside().await;
+    trap.try_names_that_lead_nowhere().await;
     // Whatever was begun and not waited for arrives by now.
     tokio::time::sleep(Duration::from_millis(100)).await;
     trap.assert_untouched("the end");
@@ -147,7 +148,7 @@ impl Trap {
             name,
             Records {
                 in_turn: vec![addresses],
-                alias: None,
+                ..Records::default()
             },
         );
     }
@@ -262,7 +263,7 @@ impl Trap {
         let name = "rebinding.upscale-tests.org";
         let records = Records {
             in_turn: vec![vec![public], vec![inside]],
-            alias: None,
+            ..Records::default()
         };
         self.names.set(name, records.clone());
         self.source.answer(
@@ -289,6 +290,7 @@ impl Trap {
         let records = Records {
             in_turn: vec![vec!["10.0.0.1".parse().unwrap()]],
             alias: Some("db.internal.upscale-tests.org".to_owned()),
+            ..Records::default()
         };
         let name = "alias.upscale-tests.org";
         self.names.set(name, records);
@@ -303,9 +305,31 @@ impl Trap {
             &[PUBLIC],
         );
         let downloaded = self.download(&format!("https://{nobody}/a.png")).await;
-        assert!(downloaded.unwrap_err().contains("resolved"));
+        assert!(downloaded.unwrap_err().contains("no host"));
         self.assert_untouched(nobody);
         assert!(self.names.take_asked().iter().all(|name| name == nobody));
+    }
+
+    /// A name that does not exist, or has no addresses, ends the task; a name server that fails may be well again.
+    async fn try_names_that_lead_nowhere(&self) {
+        let silent = Records {
+            fails: true,
+            ..Records::default()
+        };
+        self.names.set("failing.upscale-tests.org", silent);
+        let without = Records::default();
+        self.names.set("without.upscale-tests.org", without);
+        for (name, expected) in [
+            ("nowhere.upscale-tests.org", AttemptFailure::Permanent),
+            ("without.upscale-tests.org", AttemptFailure::Permanent),
+            ("failing.upscale-tests.org", AttemptFailure::Transient),
+        ] {
+            let url = SourceUrl::parse(&format!("https://{name}/a.png")).unwrap();
+            let failed = self.fetcher.download(&self.account, &url).await;
+            let failed = failed.unwrap_err();
+            assert_eq!(failed.failure, expected, "{name}: {failed}");
+            self.assert_untouched(name);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Records {
     pub(crate) in_turn: Vec<Vec<IpAddr>>,
     /// Another name in between.
     pub(crate) alias: Option<String>,
+    /// The server says that it failed.
+    pub(crate) fails: bool,
 }
 
 /// Stops with the test's runtime.
@@ -67,7 +69,11 @@ impl NameServer {
             };
             asked.iter().filter(same).count() - 1
         };
-        let code = if records.is_some() { 0 } else { 3 };
+        let code = match &records {
+            Some(records) if records.fails => 2,
+            Some(_) => 0,
+            None => 3,
+        };
         let records = records.unwrap_or_default();
         let sets = &records.in_turn;
         let set = sets.get(turn.min(sets.len().saturating_sub(1)));
