@@ -261,17 +261,21 @@ fn work(
         Some(args) => worker_options(args, role.process, models)?,
         None => None,
     };
+    let chores = HousekeepingOptions {
+        only_tasks: role.front.is_none(),
+        ..HousekeepingOptions::default()
+    };
     let worker = match options {
-        Some(options) => Some(Worker::new(store.clone(), results.clone(), options)?),
+        Some(mut options) => {
+            options.housekeeping = Some(chores);
+            Some(Worker::new(store.clone(), results.clone(), options)?)
+        }
         None => None,
     };
     Ok(async move {
         match worker {
             Some(worker) => worker.run(until(stopped)).await,
-            None => {
-                let options = HousekeepingOptions::default();
-                keep_house(&store, &results, options, until(stopped)).await;
-            }
+            None => keep_house(&store, &results, chores, until(stopped)).await,
         }
         Ok(())
     })

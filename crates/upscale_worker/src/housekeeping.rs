@@ -1,5 +1,6 @@
 //! What somebody must do now and then whether or not there is work: end what is overdue, finish refunds,
-//! remove what is past retention, check the books. Every chore may run on many workers at once.
+//! remove what is past retention, check the books. Every chore may run on many processes at once; those that read
+//! everything there is are left to the few.
 
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ const OLD_TRANSACTION_SECONDS: i64 = 60;
 /// How often, at most.
 #[derive(Debug, Clone, Copy)]
 pub struct HousekeepingOptions {
+    /// Only what tasks wait for: deadlines and refunds. The rest reads every record and asks after every file, so a
+    /// fleet's few API processes do it and its many workers do not.
+    pub only_tasks: bool,
     /// Tasks past their deadline are failed and refunded.
     pub reap_every: Duration,
     /// Refunds that a crash left pending are finished.
@@ -40,6 +44,7 @@ pub struct HousekeepingOptions {
 impl Default for HousekeepingOptions {
     fn default() -> Self {
         Self {
+            only_tasks: false,
             reap_every: Duration::from_secs(1),
             refund_every: Duration::from_secs(2),
             sweep_every: Duration::from_secs(3_600),
@@ -76,15 +81,24 @@ pub async fn keep_house(
 /// Each chore on its own, so that a long sweep keeps no deadline waiting. They stop when the set is dropped.
 pub(crate) fn start(store: &Store, results: &Results, options: HousekeepingOptions) -> JoinSet<()> {
     let mut chores = JoinSet::new();
-    for (chore, every) in [
+    for (chore, every) in chores_of(options) {
+        chores.spawn(keep_doing(chore, every, store.clone(), results.clone()));
+    }
+    chores
+}
+
+fn chores_of(options: HousekeepingOptions) -> Vec<(Chore, Duration)> {
+    let mut chores = vec![
         (Chore::Reap, options.reap_every),
         (Chore::FinishRefunds, options.refund_every),
-        (Chore::Sweep, options.sweep_every),
-        (Chore::Audit, options.audit_every),
-        (Chore::AuditFiles, options.audit_files_every),
-        (Chore::OldTransactions, options.transactions_every),
-    ] {
-        chores.spawn(keep_doing(chore, every, store.clone(), results.clone()));
+    ];
+    if !options.only_tasks {
+        chores.extend([
+            (Chore::Sweep, options.sweep_every),
+            (Chore::Audit, options.audit_every),
+            (Chore::AuditFiles, options.audit_files_every),
+            (Chore::OldTransactions, options.transactions_every),
+        ]);
     }
     chores
 }
@@ -196,5 +210,24 @@ fn log(report: &AuditReport) {
             breaches = report.breaches.len(),
             "an invariant is broken"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_of_a_fleet_end_tasks_and_leave_the_reading_of_everything_to_others() {
+        let names = |only_tasks| {
+            let options = HousekeepingOptions {
+                only_tasks,
+                ..HousekeepingOptions::default()
+            };
+            let chores = chores_of(options).into_iter();
+            chores.map(|(chore, _)| chore.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(true), ["reap", "refund"]);
+        assert_eq!(names(false).len(), 6);
     }
 }

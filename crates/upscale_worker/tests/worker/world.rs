@@ -198,6 +198,7 @@ impl World {
 pub(crate) fn quick_chores() -> HousekeepingOptions {
     let every = Duration::from_millis(20);
     HousekeepingOptions {
+        only_tasks: false,
         reap_every: every,
         refund_every: every,
         sweep_every: every,
