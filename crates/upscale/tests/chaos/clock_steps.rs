@@ -69,7 +69,12 @@ fn a_clock_that_is_set_forwards_and_back_loses_nothing() {
         deeds
     });
     world.finish();
-    print_figures(&world, &deeds);
+    print_figures(
+        &world,
+        &deeds,
+        "clock set between a day ahead and an hour back, under load",
+        ("", ""),
+    );
 }
 
 /// Whether the service believes in a day later, by when it says that its window ends.

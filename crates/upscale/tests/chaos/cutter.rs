@@ -1,5 +1,5 @@
 //! A line to the database that can be cut: everything that is connected, or the one that says COMMIT, before the server
-//! hears it or before the client hears what came of it.
+//! hears it or before the client hears what came of it; or for a while, with or without a word.
 
 use std::{
     io::{Read, Write},
@@ -9,7 +9,17 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::Duration,
 };
+
+/// What a line that is down does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// Whoever is connected is cut off, whoever connects is hung up on.
+    HangsUp,
+    /// Not a byte passes, and nobody is told; what was sent arrives when the line is up again.
+    Silent,
+}
 
 /// Passes connections on to a port of loopback.
 pub(crate) struct Cutter {
@@ -24,6 +34,7 @@ struct Line {
     /// Commits still to be cut.
     planned: AtomicU64,
     cut: AtomicU64,
+    down: Mutex<Option<Outage>>,
 }
 
 impl Cutter {
@@ -52,6 +63,14 @@ impl Cutter {
         }
     }
 
+    /// From now on the line is down, or up again.
+    pub(crate) fn set_down(&self, outage: Option<Outage>) {
+        *self.line.down.lock().unwrap() = outage;
+        if outage == Some(Outage::HangsUp) {
+            self.cut_all();
+        }
+    }
+
     /// The next so many commits.
     pub(crate) fn cut_commits(&self, commits: u64) {
         self.line.planned.store(commits, Ordering::Relaxed);
@@ -66,6 +85,9 @@ impl Cutter {
 impl Line {
     /// Without a server there is nothing to connect to, and the client sees just that.
     fn connect(self: &Arc<Self>, client: TcpStream) {
+        if self.is_down(Outage::HangsUp) {
+            return;
+        }
         let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else {
             return;
         };
@@ -84,6 +106,9 @@ impl Line {
     fn pass_on(&self, mut from: TcpStream, mut to: TcpStream, to_server: bool) {
         let mut bytes = [0; 16 * 1024];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
+            while self.is_down(Outage::Silent) {
+                thread::sleep(Duration::from_millis(5));
+            }
             let cut = to_server && is_commit(&bytes[..count]) && self.takes_one();
             // Every other one is heard by the server, and only its answer is lost.
             let is_heard = !cut || self.cut.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
@@ -93,6 +118,10 @@ impl Line {
         }
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
+    }
+
+    fn is_down(&self, outage: Outage) -> bool {
+        *self.down.lock().unwrap() == Some(outage)
     }
 
     fn takes_one(&self) -> bool {

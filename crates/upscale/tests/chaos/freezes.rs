@@ -4,12 +4,12 @@
 use std::{thread, time::Duration};
 
 use rustix::process::Signal;
-use upscale_core::random_bytes;
 
-use super::dice::Dice;
+use super::load::rounds_and_dice;
 use crate::harness::{
     World,
     client::order,
+    figure::{print_figure, tries_and_bound},
     image_host::Behaviour,
     pictures::Picture,
     serve::{signal, upscale},
@@ -53,15 +53,13 @@ fn a_process_that_slept_through_its_lease_in_a_download_changes_nothing_when_it_
 
 #[test]
 fn a_process_frozen_at_any_moment_finishes_nothing_that_was_taken_from_it() {
-    let seed = u64::from_le_bytes(random_bytes().unwrap());
-    println!("seed {seed}");
-    let mut dice = Dice::new(seed);
+    let (rounds, mut dice) = rounds_and_dice("UPSCALE_FREEZE_ROUNDS", ROUNDS);
     let flags = ["--workers", "1", "--lease", LEASE];
     let mut world = World::start_with(&flags);
     let sleeper = world.serve_beside(upscale(), &[]);
     let customer = world.customer("100");
     let url = world.picture("/small.png", 48, 36);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let ids: Vec<String> = (0..TASKS_A_ROUND)
             .map(|number| {
                 let key = format!("frozen-key-{round}-{number}");
@@ -78,10 +76,16 @@ fn a_process_frozen_at_any_moment_finishes_nothing_that_was_taken_from_it() {
         }
     }
     assert_eq!(sleeper.stop().code(), Some(0));
-    let tasks = (ROUNDS * TASKS_A_ROUND) as i64;
+    let tasks = (rounds * TASKS_A_ROUND) as i64;
     assert_eq!(
         world.operator.money(&customer.account),
         (100_000 - 700 * tasks, 0, 700 * tasks)
+    );
+    print_figure(
+        "a worker frozen beyond its lease wakes",
+        "0 stale finishes accepted",
+        "0",
+        &tries_and_bound(tasks as usize, "tasks"),
     );
 }
 

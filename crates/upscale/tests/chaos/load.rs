@@ -42,6 +42,11 @@ pub(crate) fn rounds_and_dice(variable: &str, rounds: u64) -> (u64, Dice) {
     (rounds, Dice::new(seed))
 }
 
+/// Whether the long form was asked for.
+pub(crate) fn is_long(variable: &str) -> bool {
+    env::var_os(variable).is_some()
+}
+
 /// The customers go on for as long as the deeds take.
 pub(crate) fn under_load<T>(buyers: Vec<Buyer>, deeds: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);

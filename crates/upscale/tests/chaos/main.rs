@@ -26,12 +26,16 @@ mod history;
 
 mod clock_steps;
 mod cutter;
+mod deaths;
 mod dice;
 mod figures;
 mod fleet;
+mod fleet_deeds;
 mod freezes;
 mod full_disk;
 mod kills;
 mod load;
+mod nth_call;
+mod outages;
 mod processes;
 mod sync_order;

@@ -7,13 +7,14 @@ use rustix::process::Signal;
 use crate::harness::{
     World,
     client::order,
+    figure::print_figure,
     serve::{signal, upscale},
 };
 
 const CALLS: &str = "trace=read,recvfrom,write,writev,sendto,pwrite64,fsync,fdatasync";
 
 /// Whether processes can be traced here at all.
-fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .output();
@@ -91,6 +92,12 @@ fn a_task_is_on_the_disk_before_its_202_is_sent() {
     assert!(
         synced.is_some_and(|synced| synced > written),
         "nothing is synced after it: {between:?}"
+    );
+    print_figure(
+        "the order of system calls of a create",
+        "fsync before 202",
+        "fsync before 202",
+        "1 traced create",
     );
 }
 

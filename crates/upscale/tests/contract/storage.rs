@@ -6,6 +6,7 @@ use crate::harness::{
     World,
     bucket::{Bucket, Fault},
     client::{Answer, connector, order, send},
+    figure::print_figure,
     pictures::Picture,
     serve::upscale,
 };
@@ -92,6 +93,54 @@ fn a_storage_that_is_gone_ends_in_a_refund() {
     );
     assert_eq!(world.operator.money(&customer.account), (1_000, 0, 0));
     bucket.fail_all(None);
+}
+
+/// Orders of every kind, results that the judge fetches by their links, and a range and a HEAD of one of them.
+#[test]
+#[ignore = "needs another storage than the tests' own: checks/moto.sh starts one"]
+fn tasks_go_through_another_storage() {
+    let endpoint = std::env::var("UPSCALE_SECOND_STORAGE").expect("UPSCALE_SECOND_STORAGE");
+    let variables = [
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "AKIASECONDSTORAGE000"),
+        ("AWS_SECRET_ACCESS_KEY", "a secret of the second storage"),
+        ("UPSCALE_STORAGE", "s3://results/second"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut world = World::prepare_in(folder, &[], variables.to_vec());
+    world.serve_again();
+    let customer = world.customer("10");
+    let sizes = [("/a.png", 12, 9), ("/b.jpg", 40, 31), ("/c.webp", 7, 15)];
+    let orders = sizes.iter().flat_map(|&(path, width, height)| {
+        let url = world.picture(path, width, height);
+        [2, 4].map(|scale| (format!("second-{path}-{scale}"), order(&url, scale)))
+    });
+    let orders: Vec<_> = orders.collect();
+    for (key, order) in &orders {
+        let id = customer.create(key, order).expect(202, "").id();
+        let ended = customer.wait(&id);
+        assert_eq!(ended.json()["status"], "succeeded", "{key}");
+        let url = ended.result_url();
+        let link = ask("GET", &url, &[]).header("location").to_owned();
+        let whole = ask("GET", &link, &[]);
+        let part = ask("GET", &link, &[("range", "bytes=0-3")]);
+        assert_eq!((part.status, part.body), (206, whole.body[..4].to_vec()));
+        let head = ask("HEAD", ask("HEAD", &url, &[]).header("location"), &[]);
+        assert_eq!(head.header("content-length"), whole.body.len().to_string());
+    }
+    let left = 10_000 - 700 * orders.len() as i64;
+    let money = world.operator.money(&customer.account);
+    assert_eq!(money, (left, 0, 700 * orders.len() as i64));
+    world.finish();
+    print_figure(
+        "tasks through another S3 server than the tests' own",
+        "succeeded, links, ranges and HEAD answered",
+        "all",
+        &format!("{} tasks", orders.len()),
+    );
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub struct Bucket {
 #[derive(Default)]
 struct Shared {
     /// The next writes' faults, and what all other requests get.
-    planned: Mutex<(Vec<Fault>, Option<Fault>)>,
+    planned: Mutex<(Vec<Option<Fault>>, Option<Fault>)>,
     requests: AtomicU64,
     faulty: AtomicU64,
 }
@@ -126,7 +126,12 @@ impl Bucket {
 
     /// The next objects that are written fail so, one each; other requests are left alone.
     pub fn fail_next_puts(&self, faults: &[Fault]) {
-        self.shared.planned.lock().unwrap().0 = faults.to_vec();
+        self.plan_puts(faults.iter().copied().map(Some).collect());
+    }
+
+    /// What becomes of the next objects that are written, one after the other; none: nothing but what it should.
+    pub fn plan_puts(&self, faults: Vec<Option<Fault>>) {
+        self.shared.planned.lock().unwrap().0 = faults;
     }
 
     /// From now on all requests fail so, or none.
@@ -153,7 +158,7 @@ impl Shared {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let mut planned = self.planned.lock().unwrap();
         let fault = if is_put && !planned.0.is_empty() {
-            Some(planned.0.remove(0))
+            planned.0.remove(0)
         } else {
             planned.1
         };

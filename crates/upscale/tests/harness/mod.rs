@@ -3,6 +3,9 @@
 
 pub mod bucket;
 pub mod client;
+#[allow(clippy::print_stdout, reason = "what was measured is said")]
+#[path = "../../../upscale_store/tests/figure/mod.rs"]
+pub mod figure;
 pub mod image_host;
 pub mod operator;
 pub mod pictures;

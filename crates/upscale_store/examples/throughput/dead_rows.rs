@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use tokio_postgres::NoTls;
-use upscale_core::{AccountId, ResultFile, random_token};
-use upscale_store::{Settlement, Store};
+use futures_util::future::join_all;
+use tokio_postgres::{Client, NoTls};
+use upscale_core::AccountId;
+use upscale_store::Store;
 
 use crate::{
-    load::{Failed, create, open_accounts, report},
+    load::{Failed, create, open_accounts, report, succeed},
     postgres_server::PostgresServer,
 };
 
@@ -24,13 +25,7 @@ pub(crate) async fn run(
     let accounts = open_accounts(store).await?;
     claims("claims, a clean table", store, &accounts).await?;
 
-    let (forgotten, connection) = tokio_postgres::connect(&server.url(database), NoTls).await?;
-    tokio::spawn(connection);
-    forgotten
-        .batch_execute(
-            "SET application_name = 'forgotten'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1",
-        )
-        .await?;
+    let forgotten = forget(server, database).await?;
     server.sql(database, &dead_rows(600));
     let what =
         format!("claims, {DEAD_ROWS} dead rows of ten minutes ago kept by an open transaction");
@@ -38,12 +33,7 @@ pub(crate) async fn run(
     server.sql(database, &dead_rows(60));
     let what = format!("claims, {DEAD_ROWS} more of a minute ago");
     claims(&what, store, &accounts).await?;
-    for one in store.list_old_transactions(0).await? {
-        println!(
-            "alarm: {} of {} has been {} for {} s",
-            one.application, one.user, one.state, one.seconds
-        );
-    }
+    name_old(store, 0).await?;
 
     forgotten.batch_execute("ROLLBACK").await?;
     server.sql(database, "VACUUM job");
@@ -53,6 +43,79 @@ pub(crate) async fn run(
         &accounts,
     )
     .await
+}
+
+/// The same by waiting: a transaction stays open for so long, while tasks are created, claimed and finished as fast as
+/// one after the other goes; their dead rows are its doing. Past a minute it is named, as in the service's alarm.
+pub(crate) async fn hold(
+    server: &PostgresServer,
+    database: &str,
+    store: &Store,
+    seconds: u64,
+) -> Result<(), Failed> {
+    let accounts = open_accounts(store).await?;
+    let (forgotten, began) = (forget(server, database).await?, Instant::now());
+    let dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'job'";
+    let mut next_report = Duration::ZERO;
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let open_for = began.elapsed().as_secs();
+        if began.elapsed() >= next_report {
+            let dead = server.sql(database, dead);
+            let what = format!("claims, a transaction open for {open_for} s, {dead} dead rows");
+            claims(&what, store, &accounts).await?;
+            name_old(store, 60).await?;
+            next_report += Duration::from_secs(60);
+        }
+        let created = accounts
+            .iter()
+            .take(CLAIMS)
+            .map(|account| create(store, account));
+        join_all(created)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?;
+        settle_all(store).await?;
+    }
+    let dead = server.sql(database, dead);
+    let open_for = began.elapsed().as_secs();
+    let what = format!("claims, a transaction open for {open_for} s, {dead} dead rows");
+    claims(&what, store, &accounts).await?;
+    name_old(store, 60).await?;
+    Ok(forgotten.batch_execute("ROLLBACK").await?)
+}
+
+/// A transaction with a snapshot that nobody ends; ends with its client.
+async fn forget(server: &PostgresServer, database: &str) -> Result<Client, Failed> {
+    let (forgotten, connection) = tokio_postgres::connect(&server.url(database), NoTls).await?;
+    tokio::spawn(connection);
+    let begin =
+        "SET application_name = 'forgotten'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    forgotten.batch_execute(begin).await?;
+    Ok(forgotten)
+}
+
+async fn name_old(store: &Store, seconds: i64) -> Result<(), Failed> {
+    for one in store.list_old_transactions(seconds).await? {
+        println!(
+            "alarm: {} of {} has been {} for {} s",
+            one.application, one.user, one.state, one.seconds
+        );
+    }
+    Ok(())
+}
+
+async fn settle_all(store: &Store) -> Result<(), Failed> {
+    loop {
+        let claims = store.claim("one after the other", 64).await?;
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let settled = claims.iter().map(|claim| succeed(store, claim));
+        join_all(settled)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?;
+    }
 }
 
 /// Jobs of that many seconds ago that came and went. Past the references: their tasks are of no interest.
@@ -76,22 +139,7 @@ async fn claims(what: &str, store: &Store, accounts: &[AccountId]) -> Result<(),
         let claims = store.claim("one at a time", 1).await?;
         took.push(one.elapsed());
         for claim in claims {
-            let file = ResultFile {
-                name: random_token()?,
-                sha256: "0".repeat(64),
-                size_bytes: 1,
-                width: 1,
-                height: 1,
-            };
-            let settlement = Settlement::Succeeded(file);
-            store
-                .settle(
-                    &claim.task_id,
-                    claim.attempt,
-                    settlement,
-                    upscale_store::Spent::slot(0.1),
-                )
-                .await?;
+            succeed(store, &claim).await?;
         }
     }
     let seconds = took.iter().sum::<Duration>().as_secs().max(1);

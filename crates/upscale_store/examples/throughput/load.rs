@@ -11,7 +11,9 @@ use upscale_core::{
     AccountId, Credits, IdempotencyKey, NewTask, RequestId, ResultFile, Scale, SourceUrl, TaskId,
     random_token,
 };
-use upscale_store::{CreateOutcome, Settlement, Store};
+use upscale_store::{Claim, CreateOutcome, Settlement, Spent, Store};
+
+use crate::figure::print_figure;
 
 pub(crate) type Failed = Box<dyn Error + Send + Sync>;
 
@@ -27,7 +29,7 @@ const READS_A_SECOND: u32 = 500;
 const COMMITS_A_TASK: u64 = 3;
 
 /// Runs the load on a store and prints it beside what the engine alone commits in a second.
-pub(crate) async fn run(store: &Store, engine_alone: u64) -> Result<(), Failed> {
+pub(crate) async fn run(store: &Store, engine: &str, engine_alone: u64) -> Result<(), Failed> {
     let accounts = open_accounts(store).await?;
     let worker = tokio::spawn(work(store.clone()));
 
@@ -49,25 +51,41 @@ pub(crate) async fn run(store: &Store, engine_alone: u64) -> Result<(), Failed> 
         commits as f64 / engine_alone as f64
     );
 
+    print_figure(
+        &format!("creates as fast as they go, {IN_FLIGHT} in flight, {engine}"),
+        "≥ 300/s",
+        &format!(
+            "{}/s, p99 {:.1} ms",
+            created.len() as u64 / LOAD_SECONDS,
+            p99(&created)
+        ),
+        &format!("{} creates", created.len()),
+    );
+    let per_commit = commits as f64 / engine_alone as f64;
+    print_figure(
+        &format!("tasks through queue and ledger, {engine}"),
+        "—",
+        &format!("{tasks_a_second}/s: {per_commit:.2} durable verbs a commit of the engine alone"),
+        &format!("{} tasks", tasks.len()),
+    );
+
     let created = paced(CREATES_A_SECOND, |n| {
         let (store, account) = (store.clone(), accounts[n % ACCOUNTS].clone());
         async move { create(&store, &account).await.map(drop) }
     });
-    report(
-        &format!("creates, {CREATES_A_SECOND}/s"),
+    figure(
+        "creates",
+        CREATES_A_SECOND,
+        engine,
+        "p99 ≤ 50 ms",
         &created.await?,
-        LOAD_SECONDS,
     );
 
     let read = paced(READS_A_SECOND, |n| {
         let (store, (account, task)) = (store.clone(), tasks[n % tasks.len()].clone());
         async move { Ok(store.find_task(&account, &task).await.map(drop)?) }
     });
-    report(
-        &format!("reads, {READS_A_SECOND}/s"),
-        &read.await?,
-        LOAD_SECONDS,
-    );
+    figure("reads", READS_A_SECOND, engine, "p99 ≤ 10 ms", &read.await?);
 
     wait_until_done(store).await?;
     worker.abort();
@@ -79,6 +97,21 @@ pub(crate) async fn run(store: &Store, engine_alone: u64) -> Result<(), Failed> 
         tasks.len()
     );
     Ok(())
+}
+
+fn figure(what: &str, a_second: u32, engine: &str, goal: &str, sorted: &[Duration]) {
+    report(&format!("{what}, {a_second}/s"), sorted, LOAD_SECONDS);
+    print_figure(
+        &format!("{what} at {a_second}/s, {engine}"),
+        goal,
+        &format!("p99 {:.1} ms", p99(sorted)),
+        &format!("{} {what}", sorted.len()),
+    );
+}
+
+/// In milliseconds.
+fn p99(sorted: &[Duration]) -> f64 {
+    sorted[(sorted.len() - 1) * 99 / 100].as_secs_f64() * 1e3
 }
 
 async fn wait_until_done(store: &Store) -> Result<(), Failed> {
@@ -113,31 +146,29 @@ async fn work(store: Store) -> Result<(), Failed> {
             // Other creates of this process wake it; a job that came between two looks would wait otherwise.
             let _ = tokio::time::timeout(Duration::from_millis(100), store.job_added()).await;
         }
-        let settled = claims.iter().map(async |claim| {
-            let file = ResultFile {
-                name: random_token()?,
-                sha256: "0".repeat(64),
-                size_bytes: 1,
-                width: 1,
-                height: 1,
-            };
-            let succeeded = Settlement::Succeeded(file);
-            Ok::<_, Failed>(
-                store
-                    .settle(
-                        &claim.task_id,
-                        claim.attempt,
-                        succeeded,
-                        upscale_store::Spent::slot(0.1),
-                    )
-                    .await?,
-            )
-        });
+        let settled = claims.iter().map(|claim| succeed(&store, claim));
         join_all(settled)
             .await
             .into_iter()
             .collect::<Result<Vec<_>, _>>()?;
     }
+}
+
+/// The end of a task that had nothing to do.
+pub(crate) async fn succeed(store: &Store, claim: &Claim) -> Result<(), Failed> {
+    let file = ResultFile {
+        name: random_token()?,
+        sha256: "0".repeat(64),
+        size_bytes: 1,
+        width: 1,
+        height: 1,
+    };
+    let settlement = Settlement::Succeeded(file);
+    let (task, attempt) = (&claim.task_id, claim.attempt);
+    store
+        .settle(task, attempt, settlement, Spent::slot(0.1))
+        .await?;
+    Ok(())
 }
 
 /// Counted and created, as the API does; none when a limit refused it.

@@ -7,6 +7,14 @@ mod books;
 mod create;
 mod crowd;
 mod ending;
+#[path = "../../tests/figure/mod.rs"]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    clippy::print_stdout,
+    reason = "shared with other crates' tests, which measure"
+)]
+mod figure;
 mod history;
 pub(crate) mod home;
 mod keys;

@@ -5,6 +5,7 @@
 use upscale_core::{AccountId, Clock, Credits, RequestId, Scale, TaskId, TaskState, limits};
 
 use super::{
+    figure::print_figure,
     home::{Commits, Home, faults},
     setting::{NOON, example, failure, idempotency_key, result_file},
 };
@@ -212,10 +213,10 @@ async fn every_fault(home: &Home, ending: Ending, place: Place) -> u32 {
 async fn all_places(ending: Ending, statements: u32, commits: u32) {
     for home in Home::every() {
         let engine = home.engine();
-        let struck = every_fault(&home, ending, Place::Statement).await;
+        let mut points = every_fault(&home, ending, Place::Statement).await;
         assert!(
-            struck >= statements,
-            "{engine}, {ending:?}: only {struck} statements"
+            points >= statements,
+            "{engine}, {ending:?}: only {points} statements"
         );
         for place in [Place::BeforeCommit, Place::AfterCommit] {
             let struck = every_fault(&home, ending, place).await;
@@ -223,7 +224,16 @@ async fn all_places(ending: Ending, statements: u32, commits: u32) {
                 struck >= commits,
                 "{engine}, {ending:?}: only {struck} commits at {place:?}"
             );
+            points += struck;
         }
+        print_figure(
+            &format!(
+                "a fault at every statement and commit of a life that ends so: {ending:?} ({engine})"
+            ),
+            "every point; nothing lost, nothing charged twice",
+            "0 lost, 0 doubled",
+            &format!("{points} points"),
+        );
     }
 }
 

@@ -13,6 +13,7 @@ use upscale_core::{
 };
 
 use super::{
+    figure::print_figure,
     home::{Commits, Home, faults},
     model::{Created, Credited, Model, State},
     setting::{NOON, example, failure, idempotency_key, result_file},
@@ -411,20 +412,26 @@ async fn live(world: &mut World, steps: &[(Step, Crash)]) {
 
 #[test]
 fn the_file_and_the_model_agree_over_ten_thousand_random_days() {
-    agree_over(CASES_SQLITE, || Some(Home::sqlite()));
+    agree_over(CASES_SQLITE, "SQLite", || Some(Home::sqlite()));
 }
 
 #[test]
 fn the_server_and_the_model_agree_over_five_hundred_random_days() {
-    agree_over(CASES_POSTGRES, Home::postgres);
+    agree_over(CASES_POSTGRES, "PostgreSQL", Home::postgres);
 }
 
-fn agree_over(cases: u32, home: fn() -> Option<Home>) {
+fn agree_over(cases: u32, engine: &str, home: fn() -> Option<Home>) {
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| agree_on_one_thread(cases / THREADS, home));
         }
     });
+    if home().is_some() {
+        let what =
+            format!("random days of tasks, money and crashes agree with the model, {engine}");
+        let (goal, tries) = (format!("{cases} cases"), format!("{cases} cases"));
+        print_figure(&what, &goal, "no difference", &tries);
+    }
 }
 
 /// Nothing to do where the engine is not installed, which was said.

@@ -1,19 +1,21 @@
 //! What is particular to a server: rows locked by others, connections that end in the middle, a server that dies,
 //! certificates, transactions that somebody forgot.
 
+use std::path::Path;
+
 use futures_util::future::join_all;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use upscale_core::{Clock, RequestId, Scale, TaskState, limits};
 
 use super::{Db, Durability};
 use crate::{
-    PurchaseOutcome, Store, StoreError, StoreOptions,
+    PurchaseOutcome, Settlement, Spent, Store, StoreError, StoreOptions,
     conformance::{
         home::{
             Commits, Home,
             postgres_server::{PostgresServer, start_or_say},
         },
-        setting::{NOON, Setting, example, idempotency_key},
+        setting::{NOON, Setting, example, idempotency_key, result_file},
     },
 };
 
@@ -163,6 +165,68 @@ async fn a_transaction_that_somebody_left_open_is_named() {
     assert_eq!(at.store.list_old_transactions(3_600).await.unwrap(), []);
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(at.store.list_old_transactions(0).await.unwrap(), []);
+}
+
+/// One number, asked as KEDA asks: the text of the answer, read as a number.
+async fn number_in_words(client: &Client, sql: &str) -> f64 {
+    let answer = client.simple_query(sql).await.unwrap();
+    let rows = answer.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 1, "{sql}");
+    rows[0].parse().unwrap()
+}
+
+/// What stands between these two in a file of the project.
+fn quoted(file: &str, start: &str, end: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, after) = text.split_once(start).unwrap();
+    after.split_once(end).unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn the_queries_for_autoscaling_say_what_is_owed() {
+    let Some(at) = postgres().await else { return };
+    let chart = "packages/helm/upscale/templates/autoscaling.yaml";
+    let chart = quoted(chart, "query: \"", "\"");
+    let document = quoted("docs/operating.md", "```sql\nSELECT ceil", "```");
+    let document = format!("SELECT ceil{document}");
+    let keda = outsider(&at).await;
+    let account = at.account_for(30).await;
+    at.plenty_of_slots().await;
+    for n in 0..12 {
+        // From the guess of the first start over measured paces: 3 s a job settles, one is claimed, the others wait.
+        let glance = at.store.queue_glance().await.unwrap();
+        assert_eq!(glance.waiting + glance.claimed, n);
+        let owed = f64::from(n) * glance.seconds_per_job;
+        let seconds = number_in_words(&keda, &chart).await;
+        assert!(
+            (seconds - owed).abs() < 1e-3,
+            "{n} jobs: {seconds} for {owed}"
+        );
+        let busy = number_in_words(&keda, &document).await;
+        assert_eq!(busy, (owed / 30.0).ceil(), "{n} jobs");
+        at.accepted(&account, &format!("kept {n}")).await;
+        at.accepted(&account, &format!("done {n}")).await;
+        let claims = at.store.claim("worker", 2).await.unwrap();
+        let settlement = Settlement::Succeeded(result_file());
+        let (task, attempt) = (&claims[0].task_id, claims[0].attempt);
+        let seconds = f64::from(n) * 7.0;
+        let settled = at
+            .store
+            .settle(task, attempt, settlement, Spent::slot(seconds))
+            .await;
+        settled.unwrap();
+        at.store
+            .release(&claims[1].task_id, claims[1].attempt)
+            .await
+            .unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,158 @@
+//! The database or the storage gone for a while, under load: 503 and no task lost, and once it is back all goes on by
+//! itself, soon. The short form takes seconds; `UPSCALE_OUTAGE_SECONDS=60` is the real one.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    cutter::Outage,
+    figures::{Deeds, print_figures},
+    fleet::Fleet,
+    load::{buyers, rounds_and_dice, under_load},
+};
+use crate::harness::{
+    bucket::Fault,
+    client::{Client, connector, order, send},
+    figure::print_figure,
+};
+
+const VARIABLE: &str = "UPSCALE_OUTAGE_SECONDS";
+const SECONDS: u64 = 5;
+const RECOVERS_WITHIN: Duration = Duration::from_secs(180);
+const SUCCEEDED: &str = "SELECT count(*) FROM task WHERE state = 'succeeded'";
+
+/// Tries until it is so; how long that took.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
+    let begun = Instant::now();
+    while !is_so() {
+        let waited = begun.elapsed();
+        assert!(waited < RECOVERS_WITHIN, "{what}: not within {waited:?}");
+        thread::sleep(Duration::from_millis(100));
+    }
+    begun.elapsed()
+}
+
+fn start_fleet() -> Option<Fleet> {
+    let mut fleet = Fleet::prepare(&[])?;
+    for _ in 0..2 {
+        fleet.start_api();
+        fleet.start_worker(1, &[]);
+    }
+    Some(fleet)
+}
+
+fn is_accepted(customer: &Client, key: &str, url: &str) -> bool {
+    let answer = customer.try_create(key, &order(url, 2));
+    answer.is_some_and(|answer| answer.status == 202)
+}
+
+fn is_ready(api: &str) -> bool {
+    let answer = send(&connector(), "GET", &format!("{api}/readyz"), &[], None);
+    answer.is_some_and(|answer| answer.status == 200)
+}
+
+#[test]
+fn a_database_that_is_gone_for_a_while_loses_nothing_and_is_found_again() {
+    let Some(mut fleet) = start_fleet() else {
+        return;
+    };
+    let (seconds, mut dice) = rounds_and_dice(VARIABLE, SECONDS);
+    let buyers = buyers(&fleet.world, &mut dice);
+    let url = fleet.world.picture("/after.png", 16, 12);
+    let probe = fleet.world.customer("100");
+    let outages = [Outage::HangsUp, Outage::Silent];
+    let (deeds, took) = under_load(buyers, || {
+        let (mut deeds, mut took) = (Deeds::of(outages.len() as u64), Vec::new());
+        for (n, outage) in outages.into_iter().enumerate() {
+            thread::sleep(Duration::from_secs(3));
+            fleet.cutter.set_down(Some(outage));
+            let begun = Instant::now();
+            let key = format!("asked-again-after-outage-{n}");
+            let refused = probe.create(&key, &order(&url, 2));
+            assert_eq!(refused.status, 503, "{outage:?}: {refused:?}");
+            thread::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed()));
+            let done_before = fleet.count(SUCCEEDED);
+            fleet.cutter.set_down(None);
+            let back = Instant::now();
+            until("a create", || is_accepted(&probe, &key, &url));
+            let accepted = back.elapsed();
+            for api in &fleet.apis {
+                until("ready", || is_ready(&api.api));
+            }
+            let ready = back.elapsed();
+            until("a task done", || fleet.count(SUCCEEDED) > done_before);
+            took.push((outage, accepted, ready, back.elapsed()));
+            deeds.recovered_after(back.elapsed());
+            deeds.did("database cut off for a while");
+        }
+        (deeds, took)
+    });
+    fleet.stop();
+    fleet.world.finish();
+    for (outage, accepted, ready, done) in took {
+        print_figure(
+            &format!(
+                "database cut off for {seconds} s ({outage:?}) → creates / all ready / a task done"
+            ),
+            "503 meanwhile, recovery ≤ 10 s",
+            &format!(
+                "503; {:.1} / {:.1} / {:.1} s",
+                accepted.as_secs_f64(),
+                ready.as_secs_f64(),
+                done.as_secs_f64()
+            ),
+            "once",
+        );
+    }
+    let what = format!("database cut off for {seconds} s under load, twice");
+    print_figures(
+        &fleet.world,
+        &deeds,
+        &what,
+        ("database back → a task done", "≤ 10 s"),
+    );
+}
+
+#[test]
+fn a_storage_that_is_gone_for_a_while_loses_nothing_and_is_found_again() {
+    let Some(mut fleet) = start_fleet() else {
+        return;
+    };
+    let (seconds, mut dice) = rounds_and_dice(VARIABLE, SECONDS);
+    let buyers = buyers(&fleet.world, &mut dice);
+    let faults = [Fault::Refuses, Fault::HangsUp, Fault::Hangs];
+    let (deeds, took) = under_load(buyers, || {
+        let (mut deeds, mut took) = (Deeds::of(faults.len() as u64), Vec::new());
+        for fault in faults {
+            thread::sleep(Duration::from_secs(3));
+            fleet.bucket.fail_all(Some(fault));
+            thread::sleep(Duration::from_secs(seconds));
+            let done_before = fleet.count(SUCCEEDED);
+            fleet.bucket.fail_all(None);
+            let done = until("a task done", || fleet.count(SUCCEEDED) > done_before);
+            took.push((fault, done));
+            deeds.recovered_after(done);
+            deeds.did("storage gone for a while");
+        }
+        (deeds, took)
+    });
+    fleet.stop();
+    fleet.world.finish();
+    for (fault, done) in took {
+        print_figure(
+            &format!("storage gone for {seconds} s ({fault:?}) → a task done"),
+            "recovery ≤ 10 s",
+            &format!("{:.1} s", done.as_secs_f64()),
+            "once",
+        );
+    }
+    let what = format!("storage gone for {seconds} s under load, three times");
+    print_figures(
+        &fleet.world,
+        &deeds,
+        &what,
+        ("storage back → a task done", "≤ 10 s"),
+    );
+}
