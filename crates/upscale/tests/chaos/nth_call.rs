@@ -128,7 +128,14 @@ impl Tracer {
     /// Lets go; how many calls failed.
     fn detach(mut self) -> usize {
         signal(self.strace.id(), Signal::TERM);
-        self.strace.wait().unwrap();
+        let begun = Instant::now();
+        while self.strace.try_wait().unwrap().is_none() {
+            // It waits for a thread that waits for its new process, which waits for strace: its own end frees them all.
+            if begun.elapsed() > Duration::from_secs(1) {
+                self.strace.kill().unwrap();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
         struck(&self.trace)
     }
 }
