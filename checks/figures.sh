@@ -41,7 +41,7 @@ try_row() {
   [ "${#failed[@]}" -gt "$before" ] || echo "FIGURE | $what | $goal | kept | \`$*\` |" >>"$said"
 }
 
-try cargo test --locked -p upscale_store --lib -- --nocapture properties nth_fault
+try cargo test --locked -p upscale_store --lib -- --nocapture properties nth_fault autoscaling
 try cargo test --locked -p upscale --test contract -- --nocapture several_processes
 try cargo test --locked -p upscale --test chaos -- --nocapture --test-threads=1
 try cargo run --locked "${profile[@]}" -p upscale_store --example throughput -- target/figures-data

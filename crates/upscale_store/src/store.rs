@@ -12,7 +12,7 @@ use upscale_core::{
 use crate::{
     Account, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord, OldLinks, OldTransaction,
     PurchaseOutcome, QueueGlance, RateWindow, ResultRecord, Settlement, SigningKey, Spent,
-    StoreError, StoreOptions, postgres, sqlite,
+    StoreError, StoreOptions, order::Order, postgres, sqlite,
 };
 
 /// Everything durable but the result files. Cheap to clone.
@@ -211,9 +211,15 @@ impl Store {
         task: &NewTask,
         request: &RequestId,
     ) -> Result<CreateOutcome, StoreError> {
+        let order = Order {
+            account: account.clone(),
+            key: key.clone(),
+            task: task.clone(),
+            request: request.clone(),
+        };
         match self {
-            Self::Sqlite(db) => db.create_task(account, key, task, request).await,
-            Self::Postgres(db) => db.create_task(account, key, task, request).await,
+            Self::Sqlite(db) => db.create_task(order).await,
+            Self::Postgres(db) => db.create_task(order).await,
         }
     }
 

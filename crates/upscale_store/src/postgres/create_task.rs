@@ -4,8 +4,7 @@
 use futures_util::try_join;
 use tokio_postgres::Row;
 use upscale_core::{
-    AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
-    fingerprint, limits, priority_at,
+    AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, limits, priority_at,
 };
 
 use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
@@ -24,26 +23,14 @@ const INSERT_JOB: &str =
      VALUES ($1, $2, $3, $4, $3, $5)";
 
 impl Db {
-    pub(crate) async fn create_task(
-        &self,
-        account: &AccountId,
-        key: &IdempotencyKey,
-        task: &NewTask,
-        request: &RequestId,
-    ) -> Result<CreateOutcome, StoreError> {
-        let order = Order {
-            account: account.clone(),
-            key: key.clone(),
-            task: task.clone(),
-            request: request.clone(),
-        };
+    pub(crate) async fn create_task(&self, order: Order) -> Result<CreateOutcome, StoreError> {
         let lock = "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE";
-        let id = account.as_str();
+        let id = order.account.as_str();
         let (tx, locked) = Tx::begin_locked(self, lock, &[&id], |_| Ok(())).await?;
         let outcome = match locked {
             Some(()) => create_task(&tx, &order).await,
             None => {
-                let what = format!("a caller's account {account} is not there");
+                let what = format!("a caller's account {id} is not there");
                 Err(StoreError::Corrupt(what))
             }
         };

@@ -3,8 +3,7 @@
 
 use rusqlite::{Row, params};
 use upscale_core::{
-    AccountFacts, AccountId, Credits, IdempotencyKey, NewTask, RequestId, Task, Timestamp,
-    fingerprint, limits, priority_at,
+    AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, limits, priority_at,
 };
 
 use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
@@ -15,19 +14,7 @@ use crate::{
 };
 
 impl Db {
-    pub(crate) async fn create_task(
-        &self,
-        account: &AccountId,
-        key: &IdempotencyKey,
-        task: &NewTask,
-        request: &RequestId,
-    ) -> Result<CreateOutcome, StoreError> {
-        let order = Order {
-            account: account.clone(),
-            key: key.clone(),
-            task: task.clone(),
-            request: request.clone(),
-        };
+    pub(crate) async fn create_task(&self, order: Order) -> Result<CreateOutcome, StoreError> {
         let outcome = self.write(move |tx| create_task(tx, &order)).await?;
         if matches!(outcome, CreateOutcome::Created(_)) {
             self.job_added.notify_one();
