@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tokio::time::interval;
 use tokio_postgres::{Client, NoTls};
 use upscale_core::AccountId;
 use upscale_store::Store;
@@ -15,6 +16,9 @@ use crate::{
 
 const DEAD_ROWS: u32 = 100_000;
 const CLAIMS: usize = 200;
+/// The steady rate while a transaction is held.
+const TASKS_A_SECOND: usize = 100;
+const TASKS_AT_A_TIME: usize = 10;
 
 /// Measures before, with dead rows that nothing keeps (autovacuum comes), and with those that are kept.
 pub(crate) async fn run(
@@ -45,43 +49,54 @@ pub(crate) async fn run(
     .await
 }
 
-/// The same by waiting: a transaction stays open for so long, while tasks are created, claimed and finished as fast as
-/// one after the other goes; their dead rows are its doing. Past a minute it is named, as in the service's alarm.
+/// The same by waiting: a transaction stays open for so long, while tasks come and go at a steady rate; what they leave
+/// are its dead rows. Past a minute it is named, as in the service's alarm.
 pub(crate) async fn hold(
     server: &PostgresServer,
     database: &str,
     store: &Store,
     seconds: u64,
 ) -> Result<(), Failed> {
-    let accounts = open_accounts(store).await?;
+    let mut accounts = open_accounts(store).await?;
     let (forgotten, began) = (forget(server, database).await?, Instant::now());
-    let dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'job'";
     let mut next_report = Duration::ZERO;
+    let mut ticks = interval(Duration::from_secs(1));
     while began.elapsed() < Duration::from_secs(seconds) {
-        let open_for = began.elapsed().as_secs();
         if began.elapsed() >= next_report {
-            let dead = server.sql(database, dead);
-            let what = format!("claims, a transaction open for {open_for} s, {dead} dead rows");
-            claims(&what, store, &accounts).await?;
-            name_old(store, 60).await?;
+            held(server, database, store, &accounts, began).await?;
             next_report += Duration::from_secs(60);
         }
-        let created = accounts
-            .iter()
-            .take(CLAIMS)
-            .map(|account| create(store, account));
-        join_all(created)
-            .await
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()?;
-        settle_all(store).await?;
+        ticks.tick().await;
+        for some in accounts
+            .chunks(TASKS_AT_A_TIME)
+            .take(TASKS_A_SECOND / TASKS_AT_A_TIME)
+        {
+            let created = some.iter().map(|account| create(store, account));
+            join_all(created)
+                .await
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?;
+            settle_all(store).await?;
+        }
+        accounts.rotate_left(TASKS_A_SECOND);
     }
+    held(server, database, store, &accounts, began).await?;
+    Ok(forgotten.batch_execute("ROLLBACK").await?)
+}
+
+async fn held(
+    server: &PostgresServer,
+    database: &str,
+    store: &Store,
+    accounts: &[AccountId],
+    began: Instant,
+) -> Result<(), Failed> {
+    let dead = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'job'";
     let dead = server.sql(database, dead);
     let open_for = began.elapsed().as_secs();
     let what = format!("claims, a transaction open for {open_for} s, {dead} dead rows");
-    claims(&what, store, &accounts).await?;
-    name_old(store, 60).await?;
-    Ok(forgotten.batch_execute("ROLLBACK").await?)
+    claims(&what, store, accounts).await?;
+    name_old(store, 60).await
 }
 
 /// A transaction with a snapshot that nobody ends; ends with its client.
