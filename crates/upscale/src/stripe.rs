@@ -230,6 +230,7 @@ mod tests {
 
     use super::*;
 
+    type Answers = Arc<Vec<(u16, String)>>;
     type Heard = Arc<Mutex<Vec<(HeaderMap, String)>>>;
 
     /// A Stripe on loopback that answers with these, one after the other; the last one for ever.
@@ -255,7 +256,7 @@ mod tests {
     }
 
     async fn answer(
-        State((heard, answers)): State<(Heard, Arc<Vec<(u16, String)>>)>,
+        State((heard, answers)): State<(Heard, Answers)>,
         headers: HeaderMap,
         body: String,
     ) -> impl IntoResponse {

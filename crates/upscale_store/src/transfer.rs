@@ -57,7 +57,12 @@ impl Transfer<'_> {
         match self {
             Self::Reserve(_) => 1,
             Self::Charge(_) => -1,
-            _ => 0,
+            Self::Purchase(_)
+            | Self::Refund(_)
+            | Self::Reversal(_)
+            | Self::Reinstatement(_)
+            | Self::AdjustmentUp(_)
+            | Self::AdjustmentDown(_) => 0,
         }
     }
 
