@@ -1,5 +1,6 @@
 //! A whole model file of anything at all: a network within the limits, or an error. Seeds: files that
-//! `training/tests/torch_files.py` writes.
+//! `training/tests/torch_files.py` writes, zip archives without CRC-32 (`torch.serialization.set_crc32_options(False)`):
+//! a fuzzer changes bytes and not their sums, and would get no further.
 
 #![no_main]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 from collections import OrderedDict
 from collections.abc import Callable
@@ -76,6 +77,24 @@ def test_esrgan(case: str, upscale: Path, tmp_path: Path) -> None:
     assert told["architecture"].startswith("ESRGAN")
 
 
+# RealESRGAN_x4plus, the form that most published files have: 67 MB of numbers, and as much again while they are read.
+PUBLISHED = {"blocks": 23, "channels": 64, "growth": 32}
+PEAK_BYTES_MAX = 512 << 20
+
+
+@pytest.mark.parametrize("named", [nets.old_names(23, 2), nets.new_names(2), nets.bsrgan_names(2)], ids=lambda n: n.body)
+def test_esrgan_of_the_published_size_in_bounded_memory(named: nets.Names, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_rrdb(named, read=3, **PUBLISHED)
+    file = tmp_path / "x4plus.pth"
+    save_zip({"params_ema": state}, file)
+    told = verify(upscale, file, state, lambda weights, x: nets.run_rrdb(weights, named, x))
+    assert (told["scale"], told["parameters"]) == (4, 16_697_987)
+    # Of all processes that this session waited for: none may have been larger.
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    print(f"{file.stat().st_size >> 20} MiB of file, {peak >> 20} MiB at the peak")
+    assert peak <= PEAK_BYTES_MAX
+
+
 @pytest.mark.parametrize("scale", [2, 4])
 def test_compact(scale: int, upscale: Path, tmp_path: Path) -> None:
     state = nets.make_compact(scale)
@@ -141,6 +160,22 @@ def refusal(upscale: Path, file: Path) -> str:
     done = subprocess.run([upscale, "model", "inspect", file], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
     return done.stderr
+
+
+def test_a_damaged_zip_is_refused_and_one_without_sums_is_read(upscale: Path, tmp_path: Path) -> None:
+    state, forward = rrdb(nets.new_names(2), 1, 3)
+    file = tmp_path / "model.pth"
+    save_zip(state, file)
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(state["conv_body.weight"].numpy().tobytes()) + 40] ^= 1
+    file.write_bytes(whole)
+    assert "is damaged: its CRC-32 is" in refusal(upscale, file)
+    torch.serialization.set_crc32_options(False)
+    try:
+        save_zip(state, file)
+    finally:
+        torch.serialization.set_crc32_options(True)
+    verify(upscale, file, state, forward)
 
 
 def test_what_is_no_dictionary_of_weights_is_refused(upscale: Path, tmp_path: Path) -> None:

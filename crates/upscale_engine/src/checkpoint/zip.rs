@@ -98,7 +98,8 @@ fn entry<'a>(file: &'a [u8], rest: &mut Bytes<'a>) -> Result<(&'a str, &'a [u8])
     }
     rest.take(6)?;
     let method = rest.u16()?;
-    rest.take(8)?;
+    rest.take(4)?;
+    let crc = u32::from_le_bytes(rest.array()?);
     let (stored, size) = (rest.u32()?, rest.u32()?);
     let (name, extra, comment) = (rest.u16()?, rest.u16()?, rest.u16()?);
     rest.take(8)?;
@@ -116,7 +117,21 @@ fn entry<'a>(file: &'a [u8], rest: &mut Bytes<'a>) -> Result<(&'a str, &'a [u8])
             "the entry {name:?} is compressed; PyTorch stores its entries as they are"
         )));
     }
-    Ok((name, contents(file, place, size)?))
+    let bytes = contents(file, place, size)?;
+    check_crc(name, bytes, crc)?;
+    Ok((name, bytes))
+}
+
+/// Holds an entry against the directory's CRC-32. PyTorch's own reader does not, so that a damaged download runs there
+/// with wrong weights. 0 is what PyTorch writes where its user has turned the sums off (`set_crc32_options`).
+fn check_crc(name: &str, bytes: &[u8], told: u32) -> Result<(), ModelError> {
+    let found = if told == 0 { 0 } else { crc32fast::hash(bytes) };
+    if found != told {
+        return Err(refuse(format!(
+            "the entry {name:?} is damaged: its CRC-32 is {found:08x}, the archive says {told:08x}"
+        )));
+    }
+    Ok(())
 }
 
 fn contents(file: &[u8], place: usize, size: usize) -> Result<&[u8], ModelError> {

@@ -159,6 +159,33 @@ fn archives_that_lie_are_refused() {
     assert_refused(&twice, "overlap");
 }
 
+/// One bit of a weight, and one of the pickle, as a bad disk or a broken download changes them.
+#[test]
+fn damaged_entries_are_refused_unless_the_file_carries_no_sums() {
+    let whole = zip(&honest(), &[]);
+    let sum = |file: &[u8], entry: usize| {
+        let central = file.windows(4).enumerate();
+        let mut places = central.filter(|(_, window)| window == b"PK\x01\x02");
+        places.nth(entry).unwrap().0 + 16
+    };
+    let weight = honest()[0].values[5].to_le_bytes();
+    let first = whole.windows(4).position(|bytes| bytes == weight).unwrap();
+    let name = whole.windows(7).position(|bytes| bytes == b"collect");
+    for (at, entry, told) in [
+        (first + 2, 2, "\"archive/data/0\" is damaged"),
+        (name.unwrap(), 0, "\"archive/data.pkl\" is damaged"),
+    ] {
+        let mut file = whole.clone();
+        file[at] ^= 1;
+        assert_refused(&file, told);
+        let at = sum(&file, entry);
+        file[at..at + 4].fill(0);
+        let told = Model::read(&file).map(|_| ()).err().map(|e| e.to_string());
+        // A changed name in the pickle is still no name that weights need.
+        assert_eq!(told.is_none(), entry == 2, "{told:?}");
+    }
+}
+
 #[test]
 fn lying_counts_are_refused_before_anything_is_allocated() {
     let mut lying = legacy(&honest()[..1], &[]);

@@ -181,18 +181,19 @@ pub(super) fn archive(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
     for (name, bytes) in entries {
         let place = file.len() as u32;
         let size = bytes.len() as u32;
-        let sizes = [size.to_le_bytes(), size.to_le_bytes()].concat();
+        let crc = crc32fast::hash(bytes);
+        let sums = [crc, size, size].map(u32::to_le_bytes).concat();
         file.extend_from_slice(b"PK\x03\x04");
-        file.extend_from_slice(&[0; 14]);
-        file.extend_from_slice(&sizes);
+        file.extend_from_slice(&[0; 10]);
+        file.extend_from_slice(&sums);
         file.extend_from_slice(&(name.len() as u16).to_le_bytes());
         file.extend_from_slice(&6_u16.to_le_bytes());
         file.extend_from_slice(name.as_bytes());
         file.extend_from_slice(b"FB\x02\x00ZZ");
         file.extend_from_slice(bytes);
         directory.extend_from_slice(b"PK\x01\x02");
-        directory.extend_from_slice(&[0; 16]);
-        directory.extend_from_slice(&sizes);
+        directory.extend_from_slice(&[0; 12]);
+        directory.extend_from_slice(&sums);
         directory.extend_from_slice(&(name.len() as u16).to_le_bytes());
         directory.extend_from_slice(&[0; 12]);
         directory.extend_from_slice(&place.to_le_bytes());
