@@ -9,7 +9,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use upscale_core::{Scale, hex};
-use upscale_worker::{Answer, Turn};
+use upscale_worker::{Answer, Turn, read_order};
 
 use crate::{
     children::{assert_gone, wait_for_file},
@@ -40,6 +40,19 @@ async fn a_good_image_is_stored_charged_and_described_truly() {
     let stored = std::fs::read(stored.join(format!("{}.png", file.name))).unwrap();
     assert!(stored == png, "other bytes were stored");
     world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn an_image_alone_is_ordered_with_all_cores() {
+    let world = World::start().await;
+    world.order("/a.png", World::good_source()).await;
+    let mut options = world.options(world.good_child());
+    options.cores = Some(6);
+    let worker = world.worker(options);
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    let order = std::fs::read(world.stage.path("order")).unwrap();
+    let (order, _) = read_order(&mut order.as_slice()).unwrap();
+    assert_eq!(order.threads, 6);
 }
 
 #[tokio::test]
