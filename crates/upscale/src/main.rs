@@ -35,6 +35,7 @@ mod stripe;
 mod submit;
 mod task;
 mod telemetry;
+mod traces;
 mod user;
 mod work;
 

@@ -3,6 +3,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use ::metrics::gauge;
 use anyhow::{Context, anyhow};
 use axum::Router;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -25,7 +26,7 @@ use crate::{
     data::Data,
     golden, kernels, metrics,
     model::Served,
-    open_files, output, stripe, telemetry,
+    open_files, output, stripe, telemetry, traces,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
@@ -76,6 +77,7 @@ impl<'a> Role<'a> {
 /// When it cannot start, or a part of it ended by itself.
 pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
     telemetry::start(&role.process.log, role.process.log_format)?;
+    let traces = traces::start(role.process)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -85,6 +87,9 @@ pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
     let ended = runtime.block_on(run_parts(role));
     // A file operation that hangs must not keep a process alive that was told twice to stop.
     runtime.shutdown_background();
+    if let Some(traces) = traces {
+        traces.stop();
+    }
     ended
 }
 
@@ -234,6 +239,8 @@ async fn check_engine(role: &Role<'_>, state: Option<&ApiState>) -> anyhow::Resu
         None => None,
     };
     let Some(mut options) = options else {
+        // Or the alert of a wrong engine would ring for every process that has none.
+        gauge!("upscale_engine_ready").set(1.0);
         return Ok(());
     };
     options.child.environment = kernels_environment().collect();

@@ -1,15 +1,18 @@
-//! One line a request, and its counts, made of an allow list: ids, method, matched route, status, time, code. Paths,
-//! queries, headers and bodies are never logged, so that no secret can be.
+//! One line a request, its counts, and its span where it is about a task, made of an allow list: ids, method, matched
+//! route, status, time, code. Paths, queries, headers and bodies are never logged, so that no secret can be; of a
+//! caller's own trace the two ids alone are kept.
 
 use std::{sync::Arc, time::Instant};
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::Method,
+    http::{HeaderMap, Method},
     response::Response,
 };
 use metrics::{counter, histogram};
-use upscale_core::KeyId;
+use upscale_core::{
+    Fact, KeyId, Span, SpanId, SpanKind, TaskId, TraceId, TraceParent, record_span,
+};
 
 use crate::{error::ApiError, trail::Trail};
 
@@ -24,6 +27,7 @@ pub(crate) struct Line {
     route: Option<MatchedPath>,
     is_console: bool,
     started: Instant,
+    caller_trace: Option<TraceParent>,
     is_written: bool,
 }
 
@@ -36,6 +40,7 @@ impl Line {
             route: request.extensions().get::<MatchedPath>().cloned(),
             is_console: request.extensions().get::<OnConsole>().is_some(),
             started: Instant::now(),
+            caller_trace: caller_trace(request.headers()),
             is_written: false,
         }
     }
@@ -55,14 +60,16 @@ impl Line {
         }
         let status = Some(response.status().as_u16());
         self.count(status, error);
-        self.log(status, error.map(ApiError::code));
+        let code = error.map(ApiError::code);
+        self.log(status, code);
+        self.trace(status, code);
         self.is_written = true;
     }
 
     fn count(&self, status: Option<u16>, error: Option<&ApiError>) {
         let route = match self.is_console {
             true => "console",
-            false => self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+            false => self.route(),
         };
         let status = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
         let labels = [
@@ -78,17 +85,56 @@ impl Line {
         }
     }
 
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or("unmatched", MatchedPath::as_str)
+    }
+
+    /// A span for requests that are about a task: the others belong to no trace, and lines and counts are theirs.
+    fn trace(&self, status: Option<u16>, error_code: Option<&str>) {
+        if let Some(task) = self.trail.task_id.get() {
+            record_span(|| self.span(task, status, error_code));
+        }
+    }
+
+    fn span(&self, task: &TaskId, status: Option<u16>, error_code: Option<&str>) -> Span {
+        let (method, route) = (self.method, self.route());
+        let word = |text: &str| Fact::Word(text.to_owned());
+        let name = format!("{method} {route}");
+        let mut span = Span::ending_now(task, name, SpanKind::Request, self.started.elapsed())
+            .with("upscale.request", word(self.trail.request_id.as_str()))
+            .with("http.request.method", word(method))
+            .with("http.route", word(route));
+        if let Some(status) = status {
+            span = span.with("http.response.status_code", Fact::Number(status.into()));
+        }
+        if let Some((account, _)) = self.trail.caller.get() {
+            span = span.with("upscale.account", word(account.as_str()));
+        }
+        if self.trail.made_the_task.get().is_some() {
+            (span.id, span.parent) = (SpanId::root_of(TraceId::of(task)), None);
+        }
+        if let Some(code) = error_code {
+            span = span.with("upscale.code", word(code));
+        }
+        // What a caller did wrong is no failure of ours.
+        let is_ours = status.is_none_or(|status| status >= 500);
+        span.failure = error_code.filter(|_| is_ours).map(str::to_owned);
+        span.link = self.caller_trace;
+        span
+    }
+
     fn log(&self, status: Option<u16>, error_code: Option<&str>) {
         let caller = self.trail.caller.get();
         tracing::info!(
             request_id = self.trail.request_id.as_str(),
             method = self.method,
-            route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+            route = self.route(),
             status,
             micros = self.started.elapsed().as_micros() as u64,
             account_id = caller.map(|(account, _)| account.as_str()),
             key_id = caller.and_then(|(_, key)| key.as_ref()).map(KeyId::as_str),
             task_id = self.trail.task_id.get().map(|task| task.as_str()),
+            trace_id = self.trail.task_id.get().map(|task| TraceId::of(task).hex()),
             error_code,
             "request"
         );
@@ -100,8 +146,16 @@ impl Drop for Line {
         if !self.is_written {
             self.count(None, None);
             self.log(None, Some("client_went_away"));
+            self.trace(None, Some("client_went_away"));
         }
     }
+}
+
+/// The caller's own trace, if it says so exactly once and well.
+fn caller_trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all("traceparent").iter();
+    let value = values.next().filter(|_| values.next().is_none())?;
+    TraceParent::parse(value.to_str().ok()?)
 }
 
 /// A client may invent a method and put anything into it; the log knows the standard ones alone.
@@ -160,6 +214,7 @@ mod tests {
             request_id: RequestId::random().unwrap(),
             caller: OnceLock::new(),
             task_id: OnceLock::new(),
+            made_the_task: OnceLock::new(),
             window: OnceLock::new(),
         });
         tracing::subscriber::with_default(subscriber, || end(Line::begin(&trail, &request)));

@@ -57,7 +57,10 @@ pub(crate) async fn order(
     let outcome = outcome.await?;
     count(&outcome);
     let (task, is_replay) = match outcome {
-        CreateOutcome::Created(task) => (task, false),
+        CreateOutcome::Created(task) => {
+            let _ = trail.made_the_task.set(());
+            (task, false)
+        }
         CreateOutcome::Replayed(task) => (task, true),
         refused => return Err(refusal(refused)),
     };

@@ -25,6 +25,8 @@ pub(crate) struct Trail {
     pub(crate) caller: OnceLock<(AccountId, Option<KeyId>)>,
     /// Which task it was about, once known.
     pub(crate) task_id: OnceLock<TaskId>,
+    /// Whether this request made the task, so that its trace hangs from it.
+    pub(crate) made_the_task: OnceLock<()>,
     /// The create window, once counted: from then on every answer carries it.
     pub(crate) window: OnceLock<RateWindow>,
 }
@@ -40,6 +42,7 @@ pub(crate) async fn follow(mut request: Request, next: Next) -> Response {
         request_id,
         caller: OnceLock::new(),
         task_id: OnceLock::new(),
+        made_the_task: OnceLock::new(),
         window: OnceLock::new(),
     });
     request.extensions_mut().insert(Arc::clone(&trail));

@@ -97,6 +97,16 @@ impl TaskId {
         parse("ups_", text).map(Self)
     }
 
+    /// The 128 random bits that its characters stand for.
+    #[must_use]
+    pub fn bits(&self) -> u128 {
+        let digits = self.0.bytes().skip("ups_".len());
+        digits.fold(0, |bits, digit| {
+            let value = CROCKFORD.iter().position(|&known| known == digit);
+            bits << 5 | value.unwrap_or(0) as u128
+        })
+    }
+
     /// As written in URLs, rows and logs.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -19,6 +19,7 @@ mod secret_token;
 mod share;
 mod source_url;
 mod task;
+mod trace;
 
 pub use admit::{
     AccountFacts, AccountLimits, Admission, OwnLimits, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit,
@@ -43,3 +44,4 @@ pub use secret_token::{SecretToken, TokenHash};
 pub use share::{slots_of_image, threads_of_slots};
 pub use source_url::{SourceUrl, parse_target};
 pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};
+pub use trace::{Fact, Span, SpanId, SpanKind, TraceId, TraceParent, listen_to_spans, record_span};

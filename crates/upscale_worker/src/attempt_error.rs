@@ -39,6 +39,15 @@ impl AttemptError {
         }
     }
 
+    /// As metrics and traces name it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.failure {
+            AttemptFailure::Permanent => "permanent",
+            AttemptFailure::Transient => "transient",
+            AttemptFailure::Crash => "crash",
+        }
+    }
+
     /// With what the logs may know.
     #[must_use]
     pub fn with_detail(mut self, detail: impl std::fmt::Display) -> Self {

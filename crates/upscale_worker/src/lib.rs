@@ -11,6 +11,7 @@ mod housekeeping;
 mod process;
 mod run;
 mod slots;
+mod stages;
 mod work_once;
 
 pub use attempt_error::AttemptError;

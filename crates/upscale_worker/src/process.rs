@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
 use upscale_store::{Claim, Results, Stages};
 
-use crate::{AttemptError, ChildOptions, Fetcher, Order, child::Upscaled, slots::Slot};
+use crate::{
+    AttemptError, ChildOptions, Fetcher, Order, child::Upscaled, slots::Slot, stages::StageWatch,
+};
 
 /// A download that takes longer lends its slot to others; nearly all take less.
 const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
@@ -25,17 +27,19 @@ pub(crate) enum Stage {
 }
 
 /// One attempt under way.
-pub(crate) struct Attempt {
+pub(crate) struct Attempt<'a> {
     pub(crate) slot: Slot,
     pub(crate) stage: Stage,
     /// What its stages took so far.
     pub(crate) stages: Stages,
+    watch: &'a StageWatch<'a>,
 }
 
-impl Attempt {
-    pub(crate) fn new(slot: Slot) -> Self {
+impl<'a> Attempt<'a> {
+    pub(crate) fn new(slot: Slot, watch: &'a StageWatch<'a>) -> Self {
         Self {
             slot,
+            watch,
             stage: Stage::Downloading,
             stages: Stages::default(),
         }
@@ -50,27 +54,32 @@ impl Attempt {
         (child, cores): (&ChildOptions, Option<u32>),
         results: &Results,
     ) -> Result<ResultFile, AttemptError> {
-        let source = self.download(claim, fetcher).await?;
+        let started = Instant::now();
+        let source = self.download(claim, fetcher).await;
+        self.stages.download_micros = self.watch.ended("download", started, &source);
+        let source = source?;
+        self.stage = Stage::WaitingForSlot;
+        self.slot.take().await;
         self.stage = Stage::Upscaling;
         let mut order = child.order(claim.scale, claim.face_enhance);
         if let Some(cores) = cores {
             order.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
-        let upscaled = child.upscale(&order, &source).await?;
+        let upscaled = child.upscale(&order, &source).await;
         self.slot.narrow();
-        self.stages.picture_micros = record("child", started.elapsed());
         drop(source);
+        self.stages.picture_micros = self.watch.child_ended(started, &upscaled);
+        let upscaled = upscaled?;
         log_facts(claim, &order, &upscaled);
         self.stage = Stage::Storing;
         let started = Instant::now();
-        let file = put(upscaled, results).await?;
-        self.stages.storing_micros = record("store", started.elapsed());
-        Ok(file)
+        let stored = put(upscaled, results).await;
+        self.stages.storing_micros = self.watch.ended("store", started, &stored);
+        stored
     }
 
     async fn download(&mut self, claim: &Claim, fetcher: &Fetcher) -> Result<Bytes, AttemptError> {
-        let started = Instant::now();
         let mut download = pin!(fetcher.download(&claim.account_id, &claim.source_url));
         let source = tokio::select! {
             biased;
@@ -80,10 +89,7 @@ impl Attempt {
                 download.await
             }
         }?;
-        self.stages.download_micros = record("download", started.elapsed());
         counter!("upscale_source_bytes_total").increment(source.len() as u64);
-        self.stage = Stage::WaitingForSlot;
-        self.slot.take().await;
         Ok(source)
     }
 }
@@ -110,22 +116,8 @@ async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, Attemp
     Ok(file)
 }
 
-/// Counts what a stage took; in microseconds.
-pub(crate) fn record(stage: &'static str, took: Duration) -> i64 {
-    histogram!("upscale_stage_seconds", "stage" => stage).record(took);
-    i64::try_from(took.as_micros()).unwrap_or(i64::MAX)
-}
-
 fn log_facts(claim: &Claim, order: &Order, upscaled: &Upscaled) {
     let facts = &upscaled.facts;
-    for (stage, micros) in [
-        ("decode", facts.spent.decode_micros),
-        ("network", facts.spent.network_micros),
-        ("check", facts.spent.check_micros),
-        ("encode", facts.spent.encode_micros),
-    ] {
-        record(stage, Duration::from_micros(micros.into()));
-    }
     histogram!("upscale_child_memory_bytes").record(facts.spent.memory_bytes as f64);
     let rung = if facts.by_reference { "plain" } else { "fast" };
     counter!("upscale_output_check_total", "rung" => rung).increment(1);

@@ -9,15 +9,16 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use upscale_core::{
-    AttemptFailure, FailureMessage, NextStep, ResultFile, after_failure, random_bytes,
+    AttemptFailure, FailureMessage, NextStep, ResultFile, TraceId, after_failure, random_bytes,
 };
 use upscale_store::{Claim, FenceOutcome, Settlement, Spent, StoreError};
 
 use crate::{
     AttemptError, Worker,
     heartbeat::{Pulse, keep_claim},
-    process::{Attempt, Stage, record},
+    process::{Attempt, Stage},
     slots::Slot,
+    stages::StageWatch,
 };
 
 /// Between two tries to say a word that the store did not hear.
@@ -75,10 +76,10 @@ impl Worker {
         claim: &Claim,
         release: watch::Receiver<bool>,
     ) -> Turn {
-        let started = Instant::now();
-        let turn = self.turn(slot, claim, release, started).await;
+        let watch = StageWatch::of(claim);
+        let turn = self.turn(slot, claim, release, &watch).await;
         counter!("upscale_attempts_total", "end" => turn.name()).increment(1);
-        record("turn", started.elapsed());
+        watch.turn_ended(turn.name());
         turn
     }
 
@@ -87,14 +88,11 @@ impl Worker {
         slot: Slot,
         claim: &Claim,
         release: watch::Receiver<bool>,
-        started: Instant,
+        watch: &StageWatch<'_>,
     ) -> Turn {
-        let waited = claim.claimed_at.micros() - claim.created_at.micros();
-        record(
-            "wait",
-            Duration::from_micros(u64::try_from(waited).unwrap_or(0)),
-        );
-        let mut attempt = Attempt::new(slot);
+        watch.waited();
+        let started = watch.started();
+        let mut attempt = Attempt::new(slot, watch);
         let beat = || self.store.heartbeat(&claim.task_id, claim.attempt);
         let mut heart = pin!(keep_claim(beat, self.pulse(), started));
         let ended = tokio::select! {
@@ -114,13 +112,16 @@ impl Worker {
             stages: Some(attempt.stages),
         };
         let seconds = started.elapsed().as_secs_f64();
+        let said = Instant::now();
         let turn = tokio::select! {
             biased;
             turn = self.say_until_heard(claim, &word, spent) => turn,
             why = &mut heart => return forget(claim, why),
         };
+        watch.ended("settle", said, &Ok(()));
         tracing::info!(
             task = claim.task_id.as_str(),
+            trace_id = TraceId::of(&claim.task_id).hex(),
             account = claim.account_id.as_str(),
             request = claim.request_id.as_str(),
             attempt = claim.attempt,
@@ -135,7 +136,7 @@ impl Worker {
     async fn attempt(
         &self,
         claim: &Claim,
-        attempt: &mut Attempt,
+        attempt: &mut Attempt<'_>,
     ) -> Result<ResultFile, AttemptError> {
         let child = (&self.options.child, self.options.cores);
         let work = attempt.process(claim, &self.fetcher, child, &self.results);
@@ -177,12 +178,7 @@ impl Worker {
             %error,
             "an attempt failed"
         );
-        let failure = match error.failure {
-            AttemptFailure::Permanent => "permanent",
-            AttemptFailure::Transient => "transient",
-            AttemptFailure::Crash => "crash",
-        };
-        counter!("upscale_attempt_failures_total", "failure" => failure).increment(1);
+        counter!("upscale_attempt_failures_total", "failure" => error.kind()).increment(1);
         let transient_failures =
             claim.transient_failures + u32::from(error.failure == AttemptFailure::Transient);
         let crashes = claim.crashes + u32::from(error.failure == AttemptFailure::Crash);

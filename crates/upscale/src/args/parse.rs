@@ -55,6 +55,13 @@ pub(super) fn parse_scale(text: &str) -> Result<Scale, String> {
     factor.ok_or_else(|| "scale must be 2 or 4".to_owned())
 }
 
+/// A part of a whole.
+pub(super) fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a share from 0 to 1".to_owned())
+}
+
 pub(super) fn parse_name(text: &str) -> Result<String, String> {
     check_one_line(text)?;
     let chars = text.chars().count();

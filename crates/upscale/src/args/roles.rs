@@ -19,7 +19,7 @@ use upscale_worker::{IpNet, Ipv6Net};
 
 use super::{
     model::ServedModels,
-    parse::{parse_package, parse_public_url, parse_stripe_api},
+    parse::{parse_package, parse_public_url, parse_share, parse_stripe_api},
 };
 
 #[derive(Debug, Args)]
@@ -206,6 +206,13 @@ pub(crate) struct ProcessArgs {
     /// Where `/metrics` is served for Prometheus, without a key: keep it inside; off by default.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Collector of OpenTelemetry traces (OTLP over HTTP, protobuf), such as `http://127.0.0.1:4318`; off by default.
+    /// The standard OTEL_EXPORTER_OTLP_ENDPOINT and its kin work as well.
+    #[arg(long, value_name = "URL", hide_env_values = true, value_parser = parse_public_url)]
+    pub(crate) otlp_endpoint: Option<String>,
+    /// Share of tasks that are traced, from 0 to 1; the task's id decides, so that all processes agree.
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share)]
+    pub(crate) trace_share: f64,
     /// What is logged to standard error: a level, or directives such as `info,upscale_worker=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info")]
     pub(crate) log: String,

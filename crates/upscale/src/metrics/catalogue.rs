@@ -158,7 +158,8 @@ pub(crate) const METRICS: &[Metric] = &[
     .by(&[(
         "stage",
         &[
-            "wait", "download", "child", "decode", "network", "check", "encode", "store", "turn",
+            "wait", "download", "child", "decode", "network", "check", "encode", "store", "settle",
+            "turn",
         ],
     )]),
     counter("upscale_child_ends_total", "Children by how they ended").by(&[(
@@ -261,12 +262,17 @@ pub(crate) const METRICS: &[Metric] = &[
     )]),
     gauge(
         "upscale_engine_ready",
-        "1 when the golden image came out right at start",
+        "1 when the golden image came out right at start, or no images are made in this process",
     ),
     gauge(
         "upscale_store_up",
         "1 when the store answered this scrape; without it the queue's gauges are old",
     ),
+    counter(
+        "upscale_spans_total",
+        "Spans of traces by what became of them; none where traces are off",
+    )
+    .by(&[("end", &["sent", "failed", "dropped"])]),
     gauge("upscale_memory_bytes", "Resident memory of this process"),
     gauge(
         "upscale_start_time_seconds",

@@ -17,10 +17,10 @@ fn gallery() -> PathBuf {
 }
 
 /// Installed, not running.
-pub struct Chromium;
+pub(crate) struct Chromium;
 
 /// A driver that runs, and what its browsers are started with.
-pub struct Running {
+pub(crate) struct Running {
     driver: Child,
     address: String,
     arguments: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Running {
 
 impl Chromium {
     /// None, said aloud, where Chromium is not installed; `test.sh` installs it and sets CI, and then that is a failure.
-    pub fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let is_there = Command::new("chromedriver")
             .arg("--version")
             .output()
@@ -46,7 +46,7 @@ impl Chromium {
     }
 
     /// `rule` says where the image host's name leads.
-    pub async fn start(self, rule: &str, profile: &Path) -> Running {
+    pub(crate) async fn start(self, rule: &str, profile: &Path) -> Running {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdout(Stdio::piped())
@@ -95,7 +95,7 @@ impl Chromium {
 }
 
 impl Running {
-    pub async fn browser(&self) -> Client {
+    pub(crate) async fn browser(&self) -> Client {
         let options = json!({ "args": self.arguments, "binary": "/usr/bin/chromium" });
         let mut capabilities = serde_json::Map::new();
         capabilities.insert("goog:chromeOptions".to_owned(), options);
@@ -106,7 +106,7 @@ impl Running {
     }
 
     /// Ends the browser, then its driver.
-    pub async fn stop(mut self, browser: Client) {
+    pub(crate) async fn stop(mut self, browser: Client) {
         browser.close().await.unwrap();
         self.driver.kill().unwrap();
         self.driver.wait().unwrap();
@@ -121,7 +121,7 @@ impl Drop for Running {
 }
 
 /// The whole page in light, in dark, and on a small screen.
-pub async fn photograph(browser: &Client, name: &str) {
+pub(crate) async fn photograph(browser: &Client, name: &str) {
     fs::create_dir_all(gallery()).unwrap();
     for (kind, scheme, width) in [
         ("light", "light", 1280),

@@ -41,3 +41,4 @@ mod several_processes;
 mod sources;
 mod storage;
 mod submit;
+mod traces;
