@@ -19,9 +19,8 @@ const LEVELS_MAX: u8 = 2;
 /// Tells the API what came of it; until then it is not ready.
 pub(crate) async fn check_engine(state: ApiState, options: ChildOptions) {
     let checked = check(&options).await.map_err(|error| format!("{error:#}"));
-    match &checked {
-        Ok(()) => metrics::gauge!("upscale_engine_ready").set(1.0),
-        Err(error) => tracing::error!(error, "the golden image failed: this process is not ready"),
+    if let Err(error) = &checked {
+        tracing::error!(error, "the golden image failed: this process is not ready");
     }
     state.engine_checked(checked);
 }
@@ -48,6 +47,8 @@ pub(crate) async fn check(options: &ChildOptions) -> anyhow::Result<()> {
             scale.factor()
         );
     }
+    // Here, for a worker alone has no API to tell.
+    metrics::gauge!("upscale_engine_ready").set(1.0);
     Ok(())
 }
 

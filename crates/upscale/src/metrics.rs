@@ -150,6 +150,47 @@ mod tests {
         assert_eq!(counted(), names());
     }
 
+    /// Label and values of every `name{label="one|two"}` in a text.
+    fn selectors(text: &str) -> Vec<(&str, &str, Vec<&str>)> {
+        let open = text.split('{').zip(text.split('{').skip(1));
+        let found = open.filter_map(|(before, after)| {
+            let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = name.into_iter().next()?;
+            let label_end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+            let (label, rest) = after.split_at(label_end);
+            let values = rest.trim_start_matches(['=', '~', '!']).strip_prefix('"')?;
+            Some((name, label, values.split('"').next()?.split('|').collect()))
+        });
+        found
+            .filter(|(name, ..)| name.starts_with("upscale_"))
+            .collect()
+    }
+
+    #[test]
+    fn what_alerts_and_pages_select_by_is_a_value_that_the_label_can_have() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut seen = 0;
+        for file in [
+            "packages/prometheus/alerts.yaml",
+            "docs/metrics.md",
+            "docs/traces.md",
+        ] {
+            let text = fs::read_to_string(root.join(file)).unwrap();
+            for (name, label, values) in selectors(&text) {
+                let metric = METRICS.iter().find(|metric| metric.name == name);
+                let metric = metric.unwrap_or_else(|| panic!("{file}: {name}"));
+                let known = metric.labels.iter().find(|(known, _)| *known == label);
+                let (_, known) = known.unwrap_or_else(|| panic!("{file}: {name}{{{label}}}"));
+                // A class of statuses, which are numbers.
+                for value in values.iter().filter(|value| !value.ends_with("..")) {
+                    assert!(known.contains(value), "{file}: {name}{{{label}={value:?}}}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 6, "only {seen} values found");
+    }
+
     #[test]
     fn the_page_for_people_names_every_metric_and_label_and_no_other() {
         let page =
