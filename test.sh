@@ -57,6 +57,9 @@ checks/schemathesis.sh
 step "The Python and TypeScript clients against the live service"
 checks/clients.sh
 
+step "The book"
+checks/book.sh
+
 step "Packages: image, chart, units, alerts, Debian package"
 checks/packages.sh
 

@@ -7,34 +7,10 @@ use std::{
     process::Output,
 };
 
-use safetensors::tensor::{Dtype, TensorView, serialize};
+use crate::harness::{World, client::order, model::compact, pictures::Picture, serve::upscale};
 
-use crate::harness::{World, client::order, pictures::Picture, serve::upscale};
-
-/// Writes a Compact network of zeros, 4 channels, one convolution between the first and the last.
 fn write_model(path: &Path, scale: usize) {
-    let last = 3 * scale * scale;
-    let shapes = [
-        ("body.0.weight", vec![4, 3, 3, 3]),
-        ("body.0.bias", vec![4]),
-        ("body.1.weight", vec![4]),
-        ("body.2.weight", vec![4, 4, 3, 3]),
-        ("body.2.bias", vec![4]),
-        ("body.3.weight", vec![4]),
-        ("body.4.weight", vec![last, 4, 3, 3]),
-        ("body.4.bias", vec![last]),
-    ];
-    let tensors = shapes.map(|(name, shape)| {
-        let bytes = vec![0_u8; 4 * shape.iter().product::<usize>()];
-        (name, shape, bytes)
-    });
-    let views = tensors.iter().map(|(name, shape, bytes)| {
-        (
-            *name,
-            TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap(),
-        )
-    });
-    fs::write(path, serialize(views, None).unwrap()).unwrap();
+    fs::write(path, compact(scale)).unwrap();
 }
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {

@@ -7,6 +7,7 @@ pub mod client;
 #[path = "../../../upscale_store/tests/figure/mod.rs"]
 pub mod figure;
 pub mod image_host;
+pub mod model;
 pub mod operator;
 pub mod pictures;
 #[path = "../../../upscale_store/tests/postgres_server/mod.rs"]

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod api_reference;
 mod client;
 mod console;
 mod create;
