@@ -19,21 +19,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "it builds the binary under test and would install it on this machine",
     ),
     (
-        "README.md",
-        "upscale storage check",
-        "needs a bucket and a PostgreSQL: tests/contract/storage.rs and several_processes.rs run these with their own",
-    ),
-    (
-        "docs/operating.md",
-        "export UPSCALE_DATABASE=",
-        "needs a PostgreSQL with TLS: tests/contract/several_processes.rs runs these with its own",
-    ),
-    (
-        "docs/operating.md",
-        "export AWS_ENDPOINT_URL=",
-        "needs a bucket: tests/contract/storage.rs runs these with its own",
-    ),
-    (
         "docs/simulation.md",
         "cargo run --release -p upscale_core",
         "a release build of minutes: `cargo test -p upscale_core --example simulate` runs the same program",
@@ -98,8 +83,13 @@ fn every_command_line_runs_or_is_named_with_a_reason() {
         if blocks.is_empty() {
             continue;
         }
-        if let Err(why) = session::run(&blocks) {
-            failures.push(format!("{}: {why}", page.name));
+        let (alone, together): (Vec<_>, Vec<_>) = blocks
+            .into_iter()
+            .partition(|block| session::needs_stores(block));
+        for blocks in alone.chunks(1).chain([together.as_slice()]) {
+            if let Err(why) = session::run(blocks) {
+                failures.push(format!("{}: {why}", page.name));
+            }
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -13,12 +13,15 @@ use tempfile::TempDir;
 
 use super::pages::Block;
 use crate::harness::{
+    bucket::Bucket,
     image_host::{Behaviour, HOST_NAME, ImageHost},
     pictures::Picture,
+    postgres_server::{PostgresServer, start_or_say},
+    serve::tail,
 };
 
-/// A page may take this long.
-const SECONDS_MAX: &str = "420";
+/// A page may take this long: a bound against hanging, not a promise of speed.
+const SECONDS_MAX: &str = "900";
 
 /// What the shell knows beside its own: services are started in the background and waited for, curl says by its status
 /// what HTTP said, and a placeholder such as `acc_…` is what was last printed that begins so.
@@ -34,7 +37,9 @@ stop() {
 trap stop EXIT
 start() {
   [ "$1" = serve ] && stop
-  command upscale "$@" $SOURCES >"$OUT/ready" 2>>"$OUT/service" &
+  local sources="$SOURCES"
+  [ "$1" = api ] && sources=
+  command upscale "$@" $sources >"$OUT/ready" 2>>"$OUT/service" &
   services+=("$!")
   until grep -q '"event":"ready"' "$OUT/ready"; do
     kill -0 "$!" 2>>"$OUT/errors" || { echo "upscale $* ended" >&2; exit 1; }
@@ -43,7 +48,7 @@ start() {
 }
 upscale() {
   case "$1" in
-    serve | worker) start "$@" ;;
+    serve | api | worker) start "$@" ;;
     *) command upscale "$@" ;;
   esac
 }
@@ -76,6 +81,36 @@ fn replaced(text: &str, ports: &[u16; 4]) -> String {
     text
 }
 
+/// Whether the block speaks of a database server or a bucket: it is run alone, for what it exports is not for others.
+pub(crate) fn needs_stores(block: &Block) -> bool {
+    block.text.contains("postgres://") || block.text.contains("s3://")
+}
+
+/// What stands behind `postgres://` and `s3://`, started by us; none where PostgreSQL is not installed, which is said.
+struct Stores {
+    database: PostgresServer,
+    bucket: Bucket,
+}
+
+impl Stores {
+    fn start(folder: &Path) -> Option<Self> {
+        let database = start_or_say()?;
+        database.create_database("upscale_documents", None);
+        let bucket = Bucket::start(folder);
+        Some(Self { database, bucket })
+    }
+
+    fn replaced(&self, text: &str) -> String {
+        let database = self.database.url("upscale_documents");
+        let written = "postgres://upscale:PASSWORD@db.internal/upscale?sslmode=verify-full&sslrootcert=/etc/upscale/db-ca.pem";
+        let variables = "AWS_ENDPOINT_URL=https://s3.example.com AWS_REGION=eu-1 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…";
+        text.replace(written, &database)
+            .replace("postgres://…", &database)
+            .replace("s3://results/live", &self.bucket.url())
+            .replace(variables, "AWS_ENDPOINT_URL AWS_SECRET_ACCESS_KEY")
+    }
+}
+
 /// Ports that are free now.
 fn free_ports() -> [u16; 4] {
     let listeners = [0; 4].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
@@ -89,51 +124,67 @@ pub(crate) fn run(blocks: &[&Block]) -> Result<(), String> {
     fs::create_dir(&out).unwrap();
     furnish(&work);
     let host = ImageHost::start(folder.path());
-    let picture = Picture::render(40, 30, 1).jpeg();
-    host.set("/photo.jpg", Behaviour::File(picture));
+    host.set(
+        "/photo.jpg",
+        Behaviour::File(Picture::render(40, 30, 1).jpeg()),
+    );
+    let mut stores = None;
+    if blocks.iter().any(|block| needs_stores(block)) {
+        let Some(started) = Stores::start(folder.path()) else {
+            return Ok(());
+        };
+        stores = Some(started);
+    }
     let ports = free_ports();
-    let mut script = PRELUDE.to_owned();
-    for block in blocks {
-        let first = block.text.lines().next().unwrap_or_default();
-        let quoted = first.replace('\'', "");
-        script += &format!(
-            "printf '%s\\n' '{quoted}' >\"$OUT/at\"\n{}\n",
-            replaced(&block.text, &ports)
-        );
-    }
-    let mut command = Command::new("timeout");
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("UPSCALE_") {
-            command.env_remove(name);
-        }
-    }
     let path = std::env::var("PATH").unwrap();
-    let status = command
-        .args([SECONDS_MAX, "bash", "-c", &script])
+    let status = shell()
+        .arg(script(blocks, &ports, stores.as_ref()))
         .env("PATH", format!("{}:{path}", bin(folder.path()).display()))
         .env("WORK", &work)
         .env("OUT", &out)
         .env("SOURCES", host.flags().join(" "))
         .env("UPSCALE_LISTEN", format!("127.0.0.1:{}", ports[0]))
         .env("UPSCALE_RESULTS_LISTEN", format!("127.0.0.1:{}", ports[1]))
+        .envs(stores.iter().flat_map(|stores| stores.bucket.variables()))
         .stdin(Stdio::null())
         .status()
         .unwrap();
     if status.success() {
         return Ok(());
     }
-    let tail = |name: &str| {
-        let text = fs::read_to_string(out.join(name)).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        lines[lines.len().saturating_sub(12)..].join("\n")
-    };
+    let ends = ["at", "said", "errors", "service"].map(|name| tail(&out.join(name)));
+    let [at, said, errors, service] = ends;
     Err(format!(
-        "{status} in the block that begins {:?}\nsaid: {}\nerrors: {}\nservice: {}",
-        tail("at"),
-        tail("said"),
-        tail("errors"),
-        tail("service")
+        "{status} in the block that begins {at:?}\nsaid: {said}\nerrors: {errors}\nservice: {service}"
     ))
+}
+
+/// A shell with a time to end in, free of what the developer's own environment configures.
+fn shell() -> Command {
+    let mut command = Command::new("timeout");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("UPSCALE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args([SECONDS_MAX, "bash", "-c"]);
+    command
+}
+
+/// The blocks as one program that notes which of them it is at.
+fn script(blocks: &[&Block], ports: &[u16; 4], stores: Option<&Stores>) -> String {
+    let block = |block: &&Block| {
+        let first = block.text.lines().next().unwrap_or_default();
+        let first = first.replace('\'', "");
+        let text = match stores {
+            Some(stores) => stores.replaced(&block.text),
+            None => block.text.clone(),
+        };
+        let text = replaced(&text, ports);
+        format!("printf '%s\\n' '{first}' >\"$OUT/at\"\n{text}\n")
+    };
+    let blocks: String = blocks.iter().map(block).collect();
+    format!("{PRELUDE}{blocks}")
 }
 
 /// A folder with the binary under test alone in it.
