@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Wait(WaitArgs),
     /// Measure the quality against bicubic and Lanczos3 on folders of pictures.
     Eval(EvalArgs),
-    /// Measure the speed of a network, or of the API with `bench api`.
+    /// Measure the speed of a network, of the API with `bench api`, of whole images with `bench picture`.
     Bench(BenchArgs),
     /// One image from standard input to standard output; started by the worker, once per image.
     #[command(hide = true)]
@@ -113,6 +113,7 @@ impl Command {
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
                 Some(BenchCommand::Whole(whole)) => whole.json,
+                Some(BenchCommand::Picture(picture)) => picture.json,
                 None => args.engine.json,
             },
             Self::Serve(_)
@@ -350,6 +351,18 @@ pub(crate) enum BenchCommand {
     Api(BenchApiArgs),
     /// A file from bytes to bytes, next to the network alone on the same picture.
     Whole(BenchWholeArgs),
+    /// What the largest images take of a processor, stage by stage; the PNG encoder's share beside its limit.
+    Picture(BenchPictureArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchPictureArgs {
+    /// Measured runs of each picture; the one of least time is shown.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,9 @@
 //! `upscale bench`: speeds, printed next to a limit measured in the same run. The networks' measurements are the
-//! engine's own; `bench api` and `bench whole` have files of their own.
+//! engine's own; `bench api`, `bench picture` and `bench whole` have files of their own.
 
 mod api;
 mod load;
+mod picture;
 mod whole;
 
 use std::{fs, path::Path};
@@ -24,6 +25,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Api(args)) => api::bench_api(args),
         Some(BenchCommand::Whole(args)) => whole::bench_whole(args),
+        Some(BenchCommand::Picture(args)) => picture::bench_picture(args),
         None => bench_network(&args.engine),
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     args::FileArgs,
     child::status_bytes,
     kernels,
-    pipeline::{Order, PipelineError, Upscaled, pixels_max, upscale_image},
+    pipeline::{self, Order, PipelineError, Upscaled, pixels_max, upscale_image},
 };
 
 /// A pixel of 16-bit RGBA has 8 bytes, so no file of that many pixels has reason to be longer.
@@ -38,6 +38,7 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
             .pixels_max
             .unwrap_or_else(|| pixels_max(scale, args.face_enhance)),
         face_enhance: args.face_enhance,
+        clock: pipeline::wall,
     };
     let bytes = read_source(&args.input, args.pixels_max)?;
     let started = Instant::now();

@@ -1,12 +1,9 @@
 //! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
 //! `upscale file` run this same function; who may read which file or pipe is theirs to say.
 
-use std::{
-    ops::ControlFlow,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
+use rustix::time::{ClockId, clock_gettime};
 use upscale_core::{Condition, Pixels, Rows, Scale, limits};
 use upscale_engine::{
     Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
@@ -31,6 +28,25 @@ pub(crate) struct Order<'a> {
     pub(crate) network: Option<&'a Arc<Network>>,
     /// Whether faces are looked for and made clearer.
     pub(crate) face_enhance: bool,
+    /// What the stages are timed by: [`wall`] or [`processor`].
+    pub(crate) clock: Clock,
+}
+
+/// How much time has passed since some moment.
+pub(crate) type Clock = fn() -> Duration;
+
+/// As the customer's clock goes.
+pub(crate) fn wall() -> Duration {
+    read(ClockId::Monotonic)
+}
+
+/// Of a processor, in this thread: what other programs do meanwhile does not count.
+pub(crate) fn processor() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 /// A finished result.
@@ -51,7 +67,7 @@ pub(crate) struct Upscaled {
     pub(crate) spent: Spent,
 }
 
-/// Where the time of one image went.
+/// Where the time of one image went, by the order's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
     /// From bytes to pixels.
@@ -108,9 +124,9 @@ pub(crate) fn upscale_image(
     order: &Order<'_>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
-    let started = Instant::now();
+    let started = (order.clock)();
     let source = decode(bytes, order.pixels_max)?;
-    let decode = started.elapsed();
+    let decode = (order.clock)() - started;
     let mut upscaled = match attempt(&source, order, Rung::Fast, progress) {
         // A model that somebody brought has not been miscalculated: it is like that, and much slower the second time.
         Err(PipelineError::Output(failure)) if order.network.is_none() => {
@@ -143,9 +159,9 @@ fn attempt(
             Rung::Plain => Precision::Exact,
         },
     };
-    let started = Instant::now();
+    let started = (order.clock)();
     let faces = enhance_faces(source, order, &options)?;
-    let face_time = started.elapsed();
+    let face_time = (order.clock)() - started;
     let shipped = Engine::shipped(options.clone())?;
     let brought = order
         .network
@@ -158,6 +174,7 @@ fn attempt(
         done_rows: 0,
         all_rows: all_rows(source, order.scale),
         progress,
+        clock: order.clock,
         network: Duration::ZERO,
         handing_on: Duration::ZERO,
     };
@@ -165,10 +182,14 @@ fn attempt(
     work.engine = brought.as_ref().unwrap_or(&shipped);
     let mut png = Vec::new();
     let factor = order.scale.factor();
-    let mut writer =
-        PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    let mut writer = writer.timed_by(order.clock);
     let mut laid = Vec::new();
+    #[cfg(debug_assertions)]
+    let mut spoilt = Vec::new();
     work.run(&source.color, source.condition, &mut |rows| {
+        #[cfg(debug_assertions)]
+        let rows = crate::fault::spoil(rows, rung, &mut spoilt);
         writer.push_rows(match &faces {
             Some(faces) => faces.over(rows, &mut laid),
             None => rows,
@@ -176,7 +197,7 @@ fn attempt(
     })?;
     let (network, handing_on) = (work.network, work.handing_on);
     let facts = writer.finish().map_err(PipelineError::Output)?;
-    let encode = Duration::from_secs_f64(facts.encode_seconds);
+    let encode = facts.encode_time;
     let factor = factor as u32;
     Ok(Upscaled {
         png,
@@ -237,6 +258,7 @@ struct Work<'a> {
     done_rows: usize,
     all_rows: usize,
     progress: &'a mut dyn FnMut(f64),
+    clock: Clock,
     network: Duration,
     handing_on: Duration,
 }
@@ -250,12 +272,13 @@ impl Work<'_> {
         take: &mut dyn FnMut(Rows<'_>) -> Result<(), WriteError>,
     ) -> Result<(), PipelineError> {
         let mut refused = None;
-        let (started, handed_on_before) = (Instant::now(), self.handing_on);
+        let clock = self.clock;
+        let (started, handed_on_before) = (clock(), self.handing_on);
         let mut sink = |rows: Rows<'_>| {
             self.done_rows += rows.row_count;
-            let handed = Instant::now();
+            let handed = clock();
             let taken = take(rows);
-            self.handing_on += handed.elapsed();
+            self.handing_on += clock() - handed;
             match taken {
                 Ok(()) => {
                     (self.progress)(self.done_rows as f64 / self.all_rows as f64);
@@ -268,7 +291,7 @@ impl Work<'_> {
             }
         };
         let ended = self.engine.upscale(plane, self.scale, condition, &mut sink);
-        self.network += started.elapsed() - (self.handing_on - handed_on_before);
+        self.network += clock() - started - (self.handing_on - handed_on_before);
         match (refused, ended) {
             (Some(error), _) => Err(PipelineError::Output(error)),
             (None, Err(error)) => Err(engine_failed(&error)),
@@ -297,6 +320,7 @@ mod tests {
             threads: 2,
             pixels_max: 24 * 18,
             face_enhance: true,
+            clock: wall,
         }
     }
 

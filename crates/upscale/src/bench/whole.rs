@@ -12,7 +12,7 @@ use crate::{
     args::BenchWholeArgs,
     file::{threads, write_whole},
     kernels, output,
-    pipeline::{self, Order, pixels_max, upscale_image},
+    pipeline::{self, Order, pixels_max, upscale_image, wall},
 };
 
 /// Seconds of one run.
@@ -33,6 +33,7 @@ pub(super) fn bench_whole(args: &BenchWholeArgs) -> anyhow::Result<()> {
         kernels: kernels::from_environment()?,
         pixels_max: pixels_max(scale, false),
         face_enhance: false,
+        clock: wall,
     };
     let bytes = fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let source = decode(&bytes, order.pixels_max)?;

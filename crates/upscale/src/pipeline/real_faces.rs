@@ -10,7 +10,7 @@ use upscale_image::{
     quality::{Kernel, Rgb8, resize},
 };
 
-use super::{Order, upscale_image};
+use super::{Order, upscale_image, wall};
 
 /// Portraits of 225 x 275 pixels, a person each; none where the data is not given.
 fn portraits(count: usize) -> Vec<Rgb8> {
@@ -83,6 +83,7 @@ fn a_face_becomes_another_picture_and_its_surroundings_stay() {
                     pixels_max: 500_000,
                     network: None,
                     face_enhance,
+                    clock: wall,
                 };
                 let upscaled = upscale_image(&bytes, &order, &mut |_| ()).unwrap();
                 let png = decode(&upscaled.png, 4_000_000).unwrap();

@@ -13,7 +13,7 @@ use crate::harness::{
 };
 
 /// Every sample by its name and labels, as the text format writes them.
-fn scrape(world: &World) -> (String, BTreeMap<String, f64>) {
+pub(crate) fn scrape(world: &World) -> (String, BTreeMap<String, f64>) {
     let url = format!("{}/metrics", world.serve().metrics.as_ref().unwrap());
     let answer = send(&connector(), "GET", &url, &[], None).unwrap();
     assert_eq!(answer.status, 200);
