@@ -15,6 +15,7 @@ mod get_upscale;
 mod health;
 mod leftover;
 mod openapi;
+mod pages;
 mod rate_headers;
 mod results;
 mod router;

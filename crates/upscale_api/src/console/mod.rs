@@ -2,11 +2,9 @@
 //! from anywhere else. It asks the store the same questions as the API and orders by the same verb, with the same
 //! limits; who signs in is kept by `session.rs`, every form is checked by `form.rs`.
 
-mod assets;
 mod chart;
 mod credits;
 mod docs;
-mod error;
 mod form;
 mod keys;
 mod overview;
@@ -17,7 +15,6 @@ mod reset;
 mod second_factor;
 mod session;
 mod settings;
-mod shown;
 mod sign_in;
 mod snippets;
 mod state;
@@ -36,6 +33,7 @@ use axum::{
 
 use crate::{
     access_log::OnConsole,
+    pages::{assets, error, shown},
     router::{Bounds, bounded},
 };
 

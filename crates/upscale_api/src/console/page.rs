@@ -1,53 +1,14 @@
-//! What every page has: the layout around it, and headers that let it load nothing from elsewhere, be framed by
-//! nobody and leave nothing behind. The operator's console wears the same layout.
+//! The customers' pages: their navigation, and what is said after something was done. The rest of the layout and the
+//! headers are those of `pages/page.rs`.
 
-use askama::Template;
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
-    response::{Html, IntoResponse, Response},
+    response::Response,
 };
 
-use super::{
-    assets::{ICON_URL, SCRIPT_URL, STYLE_URL},
-    error::ConsoleError,
-    form::Fields,
-    session::Visitor,
-    state::ConsoleState,
-};
-
-/// What the layout shows around a page.
-#[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    /// Names the page, in the window's title and in the first heading.
-    pub(crate) title: String,
-    /// Who is signed in; none shows no navigation.
-    pub(crate) email: Option<String>,
-    /// For every form of the page.
-    pub(crate) form_token: String,
-    /// The links of the navigation.
-    pub(crate) links: &'static [Link],
-    /// Address of the link that this page belongs to.
-    pub(crate) here: &'static str,
-    /// One sentence about what was just done.
-    pub(crate) notice: Option<&'static str>,
-    /// Address of the stylesheet.
-    pub(crate) style: &'static str,
-    /// Address of the script.
-    pub(crate) script: &'static str,
-    /// Address of the icon.
-    pub(crate) icon: &'static str,
-}
-
-/// One link of the navigation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Link {
-    /// Where it leads.
-    pub(crate) url: &'static str,
-    /// What it says.
-    pub(crate) name: &'static str,
-}
+use super::{form::Fields, session::Visitor, state::ConsoleState};
+pub(crate) use crate::pages::page::{Layout, Link, Sources, add_security_headers, show};
 
 const LINKS: [Link; 7] = [
     Link {
@@ -83,20 +44,11 @@ const LINKS: [Link; 7] = [
 impl Layout {
     /// Of a page for this visitor, below one of the navigation's links.
     pub(crate) fn new(visitor: &Visitor, here: &'static str, title: &str) -> Self {
-        let email = visitor
-            .session
-            .as_ref()
-            .map(|session| session.user.email.to_string());
+        let session = visitor.session.as_ref();
         Self {
-            title: title.to_owned(),
-            email,
+            who: session.map(|session| session.user.email.to_string()),
             form_token: visitor.form_token(),
-            links: &LINKS,
-            here,
-            notice: None,
-            style: &STYLE_URL,
-            script: &SCRIPT_URL,
-            icon: &ICON_URL,
+            ..Self::of_house("Upscale", &LINKS, here, title)
         }
     }
 
@@ -115,50 +67,6 @@ impl Layout {
     }
 }
 
-/// Renders a page.
-pub(crate) fn show(status: StatusCode, page: &impl Template) -> Response {
-    match page.render() {
-        Ok(html) => (status, Html(html)).into_response(),
-        Err(error) => ConsoleError::Broken(error.to_string()).into_response(),
-    }
-}
-
-/// Where a page may load from beside its own origin; of each source only the origin counts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sources {
-    /// Origins of pictures.
-    pub(crate) pictures: Vec<String>,
-    /// Origins that a form of the page may lead to, redirects included.
-    pub(crate) forms: Vec<String>,
-}
-
-impl Sources {
-    /// The policy's text. Everything that is not named is forbidden.
-    pub(crate) fn policy(&self) -> String {
-        let list = |origins: &[String]| {
-            origins
-                .iter()
-                .map(|origin| format!(" {origin}"))
-                .collect::<String>()
-        };
-        format!(
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'{}; \
-             form-action 'self'{}; frame-ancestors 'none'; base-uri 'none'",
-            list(&self.pictures),
-            list(&self.forms)
-        )
-    }
-
-    /// Lets this answer load from there.
-    pub(crate) fn allow(&self, response: &mut Response) {
-        insert(
-            response.headers_mut(),
-            header::CONTENT_SECURITY_POLICY,
-            &self.policy(),
-        );
-    }
-}
-
 /// The headers of every answer.
 pub(crate) async fn add_headers(
     State(state): State<ConsoleState>,
@@ -168,47 +76,4 @@ pub(crate) async fn add_headers(
     let mut response = next.run(request).await;
     add_security_headers(response.headers_mut(), state.is_https());
     response
-}
-
-/// What an answer has not set itself.
-pub(crate) fn add_security_headers(headers: &mut HeaderMap, is_https: bool) {
-    for (name, value) in [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            Sources::default().policy().as_str(),
-        ),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        // Not no-referrer: with that a form's Origin is "null", and who posts could not be told.
-        (header::REFERRER_POLICY, "same-origin"),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("permissions-policy"),
-            "camera=(), geolocation=(), microphone=(), payment=()",
-        ),
-    ] {
-        if !headers.contains_key(&name) {
-            insert(headers, name, value);
-        }
-    }
-    if is_https {
-        insert(
-            headers,
-            header::STRICT_TRANSPORT_SECURITY,
-            "max-age=31536000",
-        );
-    }
-}
-
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
 }

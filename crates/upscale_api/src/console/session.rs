@@ -6,17 +6,22 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, header, request::Parts},
+    http::{HeaderMap, header, request::Parts},
     middleware::Next,
     response::Response,
 };
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-use upscale_core::{SecretToken, UserId, hex};
+use upscale_core::{SecretToken, UserId};
 use upscale_store::Session;
 
 use super::{error::ConsoleError, state::ConsoleState};
-use crate::{client_address::client_address, trail::Trail};
+use crate::{
+    client_address::client_address,
+    pages::{
+        cookies::{CookieNames, Cookies, Kind, append},
+        form::{form_token, is_form_token},
+    },
+    trail::Trail,
+};
 
 /// A session ends this long after signing in, whatever is done in it.
 pub(crate) const SESSION_SECONDS: i64 = 7 * 86_400;
@@ -39,27 +44,14 @@ pub(crate) struct SignedIn {
 }
 
 impl Visitor {
-    /// Goes with every form of this visitor's pages. It cannot be made without the cookie's secret, which no other
-    /// site reads; and does not reveal it.
+    /// Goes with every form of this visitor's pages.
     pub(crate) fn form_token(&self) -> String {
-        hex(&self.form_mac().finalize().into_bytes())
+        form_token(&self.token)
     }
 
-    /// In the same time wherever the first wrong byte stands.
+    /// Whether a form was shown to this visitor.
     pub(crate) fn is_form_token(&self, text: &str) -> bool {
-        let sent = data_encoding::HEXLOWER.decode(text.as_bytes());
-        sent.is_ok_and(|sent| self.form_mac().verify_slice(&sent).is_ok())
-    }
-
-    fn form_mac(&self) -> Hmac<Sha256> {
-        // 64 characters are a block of SHA-256, so this is the key itself (RFC 2104).
-        let mut block = [0; 64];
-        for (place, byte) in block.iter_mut().zip(self.token.reveal().bytes()) {
-            *place = byte;
-        }
-        let mut mac = Hmac::<Sha256>::new(&block.into());
-        mac.update(b"upscale console form");
-        mac
+        is_form_token(&self.token, text)
     }
 
     /// Opens a session of new secrets and ends the one this browser had; its `Set-Cookie`.
@@ -76,7 +68,7 @@ impl Visitor {
             .create_session(user, &token.hash(), replaces.as_ref(), SESSION_SECONDS)
             .await?;
         let mut headers = HeaderMap::new();
-        let cookies = Cookies::of(state);
+        let cookies = Cookies::of(COOKIES, state.is_https());
         append(
             &mut headers,
             &cookies.set(Kind::Session, token.reveal(), SESSION_SECONDS),
@@ -89,7 +81,10 @@ impl Visitor {
     pub(crate) async fn sign_out(&self, state: &ConsoleState) -> Result<HeaderMap, ConsoleError> {
         state.api.store.end_session(&self.token.hash()).await?;
         let mut headers = HeaderMap::new();
-        append(&mut headers, &Cookies::of(state).set(Kind::Session, "", 0));
+        append(
+            &mut headers,
+            &Cookies::of(COOKIES, state.is_https()).set(Kind::Session, "", 0),
+        );
         Ok(headers)
     }
 }
@@ -101,7 +96,7 @@ pub(crate) async fn recognise(
     next: Next,
 ) -> Result<Response, ConsoleError> {
     let (mut parts, body) = request.into_parts();
-    let cookies = Cookies::of(&state);
+    let cookies = Cookies::of(COOKIES, state.is_https());
     let address = client_address(&parts, &state.api.limits.trusted_proxies);
     let (visitor, is_new) = match find_session(&state, &cookies, &parts.headers).await? {
         Some((token, session)) => (
@@ -173,56 +168,9 @@ impl<S: Send + Sync> FromRequestParts<S> for SignedIn {
     }
 }
 
-/// The two cookies.
-#[derive(Clone, Copy)]
-enum Kind {
-    Session,
-    Visitor,
-}
-
-/// How cookies are named and sent. With TLS the `__Host-` prefix makes the browser refuse one that a neighbouring
-/// host or a plain connection would plant.
-struct Cookies {
-    is_https: bool,
-}
-
-impl Cookies {
-    fn of(state: &ConsoleState) -> Self {
-        Self {
-            is_https: state.is_https(),
-        }
-    }
-
-    fn name(&self, kind: Kind) -> &'static str {
-        match (kind, self.is_https) {
-            (Kind::Session, true) => "__Host-upscale-session",
-            (Kind::Session, false) => "upscale-session",
-            (Kind::Visitor, true) => "__Host-upscale-visitor",
-            (Kind::Visitor, false) => "upscale-visitor",
-        }
-    }
-
-    /// The first of this name that we can have made.
-    fn find(&self, kind: Kind, headers: &HeaderMap) -> Option<SecretToken> {
-        let values = headers.get_all(header::COOKIE).iter();
-        let pairs = values
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'));
-        pairs
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == self.name(kind))
-            .find_map(|(_, value)| SecretToken::parse(value))
-    }
-
-    fn set(&self, kind: Kind, value: &str, seconds: i64) -> String {
-        let secure = if self.is_https { "; Secure" } else { "" };
-        let name = self.name(kind);
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
-    }
-}
-
-fn append(headers: &mut HeaderMap, cookie: &str) {
-    if let Ok(value) = HeaderValue::from_str(cookie) {
-        headers.append(header::SET_COOKIE, value);
-    }
-}
+/// Lax, because people come here by a link: to a reset, or back from a payment.
+const COOKIES: CookieNames = CookieNames {
+    session: "upscale-session",
+    visitor: "upscale-visitor",
+    same_site: "Lax",
+};

@@ -1,0 +1,71 @@
+//! The two cookies of each console: of who is signed in, and of the visitor who is not, for the sake of the forms.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use upscale_core::SecretToken;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Of somebody who is signed in.
+    Session,
+    /// Of anybody else.
+    Visitor,
+}
+
+/// What one console calls its cookies. Browsers tell hosts apart, not ports: two consoles on one host need two pairs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CookieNames {
+    pub(crate) session: &'static str,
+    pub(crate) visitor: &'static str,
+    /// `Lax` or `Strict`.
+    pub(crate) same_site: &'static str,
+}
+
+/// How cookies are named and sent. With TLS the `__Host-` prefix makes the browser refuse one that a neighbouring
+/// host or a plain connection would plant.
+pub(crate) struct Cookies {
+    names: CookieNames,
+    is_https: bool,
+}
+
+impl Cookies {
+    pub(crate) fn of(names: CookieNames, is_https: bool) -> Self {
+        Self { names, is_https }
+    }
+
+    fn name(&self, kind: Kind) -> String {
+        let name = match kind {
+            Kind::Session => self.names.session,
+            Kind::Visitor => self.names.visitor,
+        };
+        let prefix = if self.is_https { "__Host-" } else { "" };
+        format!("{prefix}{name}")
+    }
+
+    /// The first of this name that we can have made.
+    pub(crate) fn find(&self, kind: Kind, headers: &HeaderMap) -> Option<SecretToken> {
+        let name = self.name(kind);
+        let values = headers.get_all(header::COOKIE).iter();
+        let pairs = values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'));
+        pairs
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(found, _)| *found == name)
+            .find_map(|(_, value)| SecretToken::parse(value))
+    }
+
+    /// The value of a `Set-Cookie`; 0 seconds forget it.
+    pub(crate) fn set(&self, kind: Kind, value: &str, seconds: i64) -> String {
+        let secure = if self.is_https { "; Secure" } else { "" };
+        let (name, same_site) = (self.name(kind), self.names.same_site);
+        format!("{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}")
+    }
+}
+
+/// Adds one `Set-Cookie`.
+pub(crate) fn append(headers: &mut HeaderMap, cookie: &str) {
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        headers.append(header::SET_COOKIE, value);
+    }
+}
