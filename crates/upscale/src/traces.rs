@@ -90,8 +90,7 @@ fn is_wanted(args: &ProcessArgs) -> bool {
     };
     let is_named = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_off = says("OTEL_SDK_DISABLED", "true") || says("OTEL_TRACES_EXPORTER", "none");
-    args.otlp_endpoint.is_some()
-        || (!is_off && ENDPOINT_VARIABLES.iter().any(is_named))
+    args.otlp_endpoint.is_some() || (!is_off && ENDPOINT_VARIABLES.iter().any(is_named))
 }
 
 /// Who we are: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES first, as everywhere.
