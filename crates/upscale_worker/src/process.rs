@@ -16,6 +16,8 @@ use crate::{
 
 /// A download that takes longer lends its slot to others; nearly all take less.
 const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
+/// An image holds slots beside its own for this long at most; the largest legal ones take half of it on two cores.
+const ALONE_MAX: Duration = Duration::from_secs(10);
 
 /// What an attempt is at, so that a cut one can say where it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +68,10 @@ impl<'a> Attempt<'a> {
             order.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
-        let upscaled = child.upscale(&order, &source).await;
-        self.slot.narrow();
+        let upscaled = self
+            .slot
+            .wide_for(ALONE_MAX, child.upscale(&order, &source))
+            .await;
         drop(source);
         self.stages.picture_micros = self.watch.child_ended(started, &upscaled);
         let upscaled = upscaled?;

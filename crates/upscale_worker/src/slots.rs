@@ -3,6 +3,7 @@
 //! image is computed it holds its share of those that nobody wants: what it holds is what it has threads for.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -12,7 +13,7 @@ use std::{
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use upscale_core::{slots_of_image, threads_of_slots};
 
@@ -112,8 +113,24 @@ impl Slot {
         threads_of_slots(cores, self.all.count, self.count())
     }
 
+    /// Runs `work` to its end with all that it holds, but not for longer than `longest`: work that hangs must not keep a
+    /// whole worker from everybody until a clock ends it. From then on others are claimed beside it, threads or not.
+    pub(crate) async fn wide_for<T>(
+        &mut self,
+        longest: Duration,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = pin!(work);
+        let done = timeout(longest, &mut work).await;
+        self.narrow();
+        match done {
+            Ok(done) => done,
+            Err(_) => work.await,
+        }
+    }
+
     /// Lets others have all but its own.
-    pub(crate) fn narrow(&mut self) {
+    fn narrow(&mut self) {
         self.note_time();
         if let Some(permits) = &mut self.permits {
             drop(permits.split(permits.num_permits().saturating_sub(1)));
@@ -155,7 +172,7 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::{advance, timeout};
+    use tokio::time::{advance, sleep};
 
     use super::*;
 
@@ -199,6 +216,23 @@ mod tests {
         assert_eq!(second.widen(2), 2);
         drop(second);
         assert_eq!(slots.take_free(4).len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_image_that_hangs_keeps_its_own_slot_only() {
+        let slots = Slots::new(3);
+        let mut first = slots.take().await;
+        assert_eq!(first.widen(3), 3);
+        let hangs = first.wide_for(Duration::from_secs(10), sleep(Duration::from_secs(120)));
+        let others = async {
+            sleep(Duration::from_secs(9)).await;
+            assert!(slots.take_free(3).is_empty());
+            sleep(Duration::from_secs(2)).await;
+            slots.take_free(3).len()
+        };
+        let ((), free) = tokio::join!(hangs, others);
+        assert_eq!(free, 2);
+        assert_eq!(first.held(), Duration::from_secs(3 * 10 + 110));
     }
 
     #[tokio::test]

@@ -24,8 +24,8 @@ const VARIABLE: &str = "UPSCALE_DEATH_ROUNDS";
 /// Workers that die, and the images that each has in hand then.
 const DOOMED: usize = 4;
 const SLOTS: usize = 5;
-/// Their children never finish.
-const NEVER_DONE: [&str; 2] = ["--child-fault", "hang"];
+/// Their children never finish, and take no slot but their own.
+const NEVER_DONE: [&str; 4] = ["--child-fault", "hang", "--threads", "1"];
 
 /// A fleet with one API process, with the real lease or the short form's, and with this deadline.
 fn prepare(deadline: i64) -> Option<(Fleet, i64)> {
