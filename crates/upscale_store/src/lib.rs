@@ -37,8 +37,8 @@ pub use operator::{
     OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{
-    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,
-    PaymentOutcome, PaymentRecord, PaymentState,
+    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
+    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState,
 };
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;

@@ -156,6 +156,17 @@ pub struct PaymentRecord {
     pub invoice: Option<String>,
     /// Credits that are gone again.
     pub taken_back: Credits,
+    /// Whether a dispute holds money of it that was not given back.
+    pub in_dispute: bool,
+}
+
+/// Where a list of payments goes on: after this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentCursor {
+    /// Its first mention.
+    pub first_at: Timestamp,
+    /// Its id, for those of the same moment.
+    pub id: String,
 }
 
 /// Which payments to list, newest first.
@@ -283,6 +294,13 @@ pub(crate) fn check_event(event: &PaymentEvent) -> Result<(), StoreError> {
 /// Longest id or name in an event; half of a reference, which holds two.
 pub(crate) const EVENT_ID_BYTES_MAX: usize = 99;
 
+/// Where a list begins: without a cursor before every payment.
+pub(crate) fn cursor_values(after: Option<&PaymentCursor>) -> (i64, String) {
+    after.map_or((i64::MAX, String::new()), |after| {
+        (after.first_at.micros(), after.id.clone())
+    })
+}
+
 impl PaymentNews {
     /// The payment it is about.
     pub(crate) fn payment(&self) -> Option<&str> {
@@ -336,15 +354,38 @@ impl Store {
         }
     }
 
+    /// An order of this account with the payment that was credited for it, if one was.
+    pub async fn find_checkout(
+        &self,
+        account: &AccountId,
+        checkout: &CheckoutId,
+    ) -> Result<Option<(Checkout, Option<PaymentRecord>)>, StoreError> {
+        let found = match self {
+            Self::Sqlite(db) => db.find_checkout(checkout).await?,
+            Self::Postgres(db) => db.find_checkout(checkout).await?,
+        };
+        Ok(found.filter(|(checkout, _)| checkout.account_id == *account))
+    }
+
     /// Payments, newest first.
     pub async fn list_payments(
         &self,
         filter: &PaymentFilter,
         limit: u32,
     ) -> Result<Vec<PaymentRecord>, StoreError> {
+        self.list_payments_after(filter, None, limit).await
+    }
+
+    /// The same, those after this one: a page of them.
+    pub async fn list_payments_after(
+        &self,
+        filter: &PaymentFilter,
+        after: Option<&PaymentCursor>,
+        limit: u32,
+    ) -> Result<Vec<PaymentRecord>, StoreError> {
         match self {
-            Self::Sqlite(db) => db.list_payments(filter, limit).await,
-            Self::Postgres(db) => db.list_payments(filter, limit).await,
+            Self::Sqlite(db) => db.list_payments(filter, after, limit).await,
+            Self::Postgres(db) => db.list_payments(filter, after, limit).await,
         }
     }
 }

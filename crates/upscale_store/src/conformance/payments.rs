@@ -25,19 +25,19 @@ fn package() -> Package {
     }
 }
 
-async fn ordered(at: &Setting) -> Checkout {
+pub(super) async fn ordered(at: &Setting) -> Checkout {
     let account = at.store.create_account("A buyer").await.unwrap().id;
     order_of(at, &account).await
 }
 
-async fn order_of(at: &Setting, account: &AccountId) -> Checkout {
+pub(super) async fn order_of(at: &Setting, account: &AccountId) -> Checkout {
     match at.store.open_checkout(account, &package()).await.unwrap() {
         CheckoutOutcome::Opened(checkout) => checkout,
         other => panic!("{other:?}"),
     }
 }
 
-fn paid(checkout: &Checkout) -> PaidSession {
+pub(super) fn paid(checkout: &Checkout) -> PaidSession {
     PaidSession {
         payment: "pi_1".to_owned(),
         checkout: checkout.id.clone(),
@@ -81,7 +81,7 @@ fn dispute(step: DisputeStep) -> PaymentNews {
     }
 }
 
-async fn hear(at: &Setting, id: &str, news: PaymentNews) -> PaymentOutcome {
+pub(super) async fn hear(at: &Setting, id: &str, news: PaymentNews) -> PaymentOutcome {
     at.store
         .record_payment_event(&event(id, news))
         .await
@@ -305,6 +305,8 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
         );
         hear(at, "evt_5", dispute(DisputeStep::Withdrawn)).await;
         assert_eq!(available(at, account).await, 0);
+        let found = at.store.find_checkout(account, &checkout.id).await.unwrap();
+        assert!(found.unwrap().1.unwrap().in_dispute);
         hear(at, "evt_6", dispute(DisputeStep::Reinstated)).await;
         assert_eq!(available(at, account).await, 100_000);
         assert_eq!(
@@ -317,6 +319,7 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
             .await
             .unwrap();
         assert_eq!(paid[0].taken_back, Credits::ZERO);
+        assert!(!paid[0].in_dispute);
     })
     .await;
 }

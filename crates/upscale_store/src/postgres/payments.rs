@@ -13,11 +13,18 @@ use super::{
     rows::{account_id, parsed, time},
 };
 use crate::{
-    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,
-    PaymentOutcome, PaymentRecord, PaymentState, StoreError,
-    payments::{PaidFacts, PaymentFacts, Verdict, balance, judge, movement_reference},
+    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
+    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, StoreError,
+    payments::{
+        PaidFacts, PaymentFacts, Verdict, balance, cursor_values, judge, movement_reference,
+    },
     transfer::Transfer,
 };
+
+/// As [`payment_record`] reads it.
+const SELECT_PAYMENT: &str = "SELECT payment.*, package, EXISTS (SELECT 1 FROM payment_return
+     WHERE payment_id = payment.id AND kind = 'dispute' AND undone = 0) AS in_dispute
+     FROM payment LEFT JOIN checkout ON checkout.id = checkout_id";
 
 impl Db {
     pub(crate) async fn open_checkout(
@@ -42,6 +49,7 @@ impl Db {
     pub(crate) async fn list_payments(
         &self,
         filter: &PaymentFilter,
+        after: Option<&PaymentCursor>,
         limit: u32,
     ) -> Result<Vec<PaymentRecord>, StoreError> {
         let (condition, value) = match filter {
@@ -50,12 +58,30 @@ impl Db {
             PaymentFilter::Refused => ("state = 'refused' AND $1 = ''", String::new()),
         };
         let sql = format!(
-            "SELECT payment.*, package FROM payment LEFT JOIN checkout ON checkout.id = checkout_id
-             WHERE {condition} ORDER BY first_at DESC, payment.id LIMIT $2"
+            "{SELECT_PAYMENT} WHERE {condition} AND (first_at < $2 OR (first_at = $2 AND payment.id > $3))
+             ORDER BY first_at DESC, payment.id LIMIT $4"
         );
+        let (first_at, id) = cursor_values(after);
         let tx = self.read().await?;
-        tx.list(&sql, &[&value, &i64::from(limit)], payment_record)
-            .await
+        tx.list(
+            &sql,
+            &[&value, &first_at, &id, &i64::from(limit)],
+            payment_record,
+        )
+        .await
+    }
+
+    pub(crate) async fn find_checkout(
+        &self,
+        id: &CheckoutId,
+    ) -> Result<Option<(Checkout, Option<PaymentRecord>)>, StoreError> {
+        let tx = self.read().await?;
+        let Some(checkout) = find_checkout(&tx, id).await? else {
+            return Ok(None);
+        };
+        let sql = format!("{SELECT_PAYMENT} WHERE checkout_id = $1 AND state = 'credited'");
+        let payment = tx.find(&sql, &[&id.as_str()], payment_record).await?;
+        Ok(Some((checkout, payment)))
     }
 }
 
@@ -409,5 +435,6 @@ fn payment_record(row: &Row) -> Result<PaymentRecord, StoreError> {
             .map(Credits::from_thousandths),
         invoice: row.try_get("invoice")?,
         taken_back: Credits::from_thousandths(row.try_get("taken_back")?),
+        in_dispute: row.try_get("in_dispute")?,
     })
 }

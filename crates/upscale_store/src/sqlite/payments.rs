@@ -12,11 +12,18 @@ use super::{
     rows::{account_id, parsed, time},
 };
 use crate::{
-    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,
-    PaymentOutcome, PaymentRecord, PaymentState, StoreError,
-    payments::{PaidFacts, PaymentFacts, Verdict, balance, judge, movement_reference},
+    Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
+    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, StoreError,
+    payments::{
+        PaidFacts, PaymentFacts, Verdict, balance, cursor_values, judge, movement_reference,
+    },
     transfer::Transfer,
 };
+
+/// As [`payment_record`] reads it.
+const SELECT_PAYMENT: &str = "SELECT payment.*, package, EXISTS (SELECT 1 FROM payment_return
+     WHERE payment_id = payment.id AND kind = 'dispute' AND undone = 0) AS in_dispute
+     FROM payment LEFT JOIN checkout ON checkout.id = checkout_id";
 
 impl Db {
     pub(crate) async fn open_checkout(
@@ -40,6 +47,7 @@ impl Db {
     pub(crate) async fn list_payments(
         &self,
         filter: &PaymentFilter,
+        after: Option<&PaymentCursor>,
         limit: u32,
     ) -> Result<Vec<PaymentRecord>, StoreError> {
         let (condition, value) = match filter {
@@ -48,11 +56,30 @@ impl Db {
             PaymentFilter::Refused => ("state = 'refused' AND ?1 = ''", String::new()),
         };
         let sql = format!(
-            "SELECT payment.*, package FROM payment LEFT JOIN checkout ON checkout.id = checkout_id
-             WHERE {condition} ORDER BY first_at DESC, payment.id LIMIT ?2"
+            "{SELECT_PAYMENT} WHERE {condition} AND (first_at < ?2 OR (first_at = ?2 AND payment.id > ?3))
+             ORDER BY first_at DESC, payment.id LIMIT ?4"
         );
-        self.read(move |tx| tx.list(&sql, params![value, limit], payment_record))
+        let (first_at, id) = cursor_values(after);
+        self.read(move |tx| tx.list(&sql, params![value, first_at, id, limit], payment_record))
             .await
+    }
+
+    pub(crate) async fn find_checkout(
+        &self,
+        id: &CheckoutId,
+    ) -> Result<Option<(Checkout, Option<PaymentRecord>)>, StoreError> {
+        let id = id.clone();
+        self.read(move |tx| {
+            let Some(checkout) = find_checkout(tx, &id)? else {
+                return Ok(None);
+            };
+            let sql = format!("{SELECT_PAYMENT} WHERE checkout_id = ?1 AND state = 'credited'");
+            Ok(Some((
+                checkout,
+                tx.find(&sql, [id.as_str()], payment_record)?,
+            )))
+        })
+        .await
     }
 }
 
@@ -360,5 +387,6 @@ fn payment_record(row: &Row<'_>) -> Result<PaymentRecord, StoreError> {
             .map(Credits::from_thousandths),
         invoice: row.get("invoice")?,
         taken_back: Credits::from_thousandths(row.get("taken_back")?),
+        in_dispute: row.get("in_dispute")?,
     })
 }
