@@ -21,6 +21,7 @@ mod golden;
 mod kernels;
 mod key;
 mod ledger;
+mod mail;
 mod metrics;
 mod model;
 mod open_files;

@@ -15,7 +15,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, Stripe, api_router,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, SendMail, ServeLimits, Stripe, api_router,
     console_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
@@ -24,7 +24,7 @@ use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 use crate::{
     args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
     data::Data,
-    golden, kernels, metrics,
+    golden, kernels, mail, metrics,
     model::Served,
     open_files, output, stripe, telemetry, traces,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
@@ -153,6 +153,7 @@ struct Front {
     base_url: String,
     result_url: String,
     stripe: Option<Stripe>,
+    send_mail: Option<SendMail>,
 }
 
 impl Front {
@@ -169,6 +170,7 @@ impl Front {
             base_url: args.base_url.clone().unwrap_or(api_url),
             result_url: args.result_url.clone().unwrap_or(results_url),
             stripe: stripe::configured(&args.stripe)?,
+            send_mail: mail::configured(args)?,
         })
     }
 
@@ -203,6 +205,7 @@ impl Front {
         if let Some(listener) = self.console {
             let options = ConsoleOptions {
                 url: args.console_url.clone(),
+                send_mail: self.send_mail,
             };
             let router = console_router(ConsoleState::new(state.clone(), options));
             parts.spawn(front(listener, router, limits, stopped.clone()));

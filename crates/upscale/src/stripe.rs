@@ -60,8 +60,14 @@ pub(crate) fn configured(args: &StripeArgs) -> anyhow::Result<Option<Stripe>> {
         packages: args.package.clone().into(),
         webhook_secrets: webhook_secrets.into(),
         is_live: secret_key.contains("_live_"),
+        checkout_origin: origin(&args.stripe_checkout_url)?.into(),
         open_session: open_session(&args.stripe_api, &secret_key)?,
     }))
+}
+
+fn origin(url: &str) -> anyhow::Result<String> {
+    let url = url::Url::parse(url).with_context(|| format!("Stripe's pages at {url}"))?;
+    Ok(url.origin().ascii_serialization())
 }
 
 fn check_names(args: &StripeArgs) -> anyhow::Result<()> {
@@ -392,6 +398,7 @@ mod tests {
             stripe_secret_key_file: key,
             stripe_webhook_secret_file: webhook,
             stripe_api: "https://api.stripe.com".to_owned(),
+            stripe_checkout_url: "https://checkout.stripe.com".to_owned(),
             package: package.to_vec(),
         };
         let (key, webhook) = (

@@ -41,7 +41,10 @@ for (const compare of document.querySelectorAll("[data-compare]")) {
 }
 
 for (const watched of document.querySelectorAll("[data-watch]")) {
+  // Soon at first, then less often: a payment may take longer than a task.
+  let wait = 1000;
   const look = async () => {
+    wait = Math.min(wait * 1.5, 4000);
     try {
       const answer = await fetch(watched.dataset.watch, { headers: { accept: "application/json" } });
       if (answer.ok && (await answer.json()).state !== "processing") {
@@ -51,9 +54,9 @@ for (const watched of document.querySelectorAll("[data-watch]")) {
     } catch {
       // The network may come back.
     }
-    setTimeout(look, 2000);
+    setTimeout(look, wait);
   };
-  setTimeout(look, 1000);
+  setTimeout(look, wait);
 }
 
 for (const menu of document.querySelectorAll("details.menu")) {

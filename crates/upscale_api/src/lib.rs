@@ -26,7 +26,10 @@ mod throttle;
 mod trail;
 
 pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
-pub use console::{ConsoleOptions, ConsoleState, PasswordError, console_router, hash_password};
+pub use console::{
+    ConsoleOptions, ConsoleState, Mail, MailError, PasswordError, SendMail, console_router,
+    hash_password,
+};
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
 pub use serve::{ServeLimits, listen, serve};

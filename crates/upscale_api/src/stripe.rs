@@ -10,6 +10,7 @@ use std::{pin::Pin, sync::Arc};
 
 use upscale_core::{AccountId, Package};
 use upscale_store::{Checkout, CheckoutOutcome, Store, StoreError};
+use url::Url;
 
 pub(crate) use self::webhook::receive;
 
@@ -22,6 +23,8 @@ pub struct Stripe {
     pub webhook_secrets: Arc<[String]>,
     /// Whether real money moves: events of the other mode are passed over.
     pub is_live: bool,
+    /// Scheme, host and port of the pages where orders are paid: forms of the console may lead there.
+    pub checkout_origin: Arc<str>,
     /// Asks Stripe for the page where an order is paid.
     pub open_session: OpenSession,
 }
@@ -65,13 +68,14 @@ pub enum BuyOutcome {
 }
 
 impl Stripe {
-    /// Keeps the order, then asks Stripe for its page.
+    /// Keeps the order, then asks Stripe for its page. The buyer comes back to `page`, with `?order=` when he has paid
+    /// and `?left=` when he has not, and the order's id.
     pub async fn buy(
         &self,
         store: &Store,
         account: &AccountId,
         package: &str,
-        back: (String, String),
+        page: &str,
         email: Option<String>,
     ) -> BuyOutcome {
         let Some(package) = self.packages.iter().find(|one| one.name == package) else {
@@ -87,16 +91,29 @@ impl Stripe {
                 return BuyOutcome::Unavailable(why);
             }
         };
-        let (success_url, cancel_url) = back;
         let order = SessionOrder {
+            success_url: format!("{page}?order={}", checkout.id.as_str()),
+            cancel_url: format!("{page}?left={}", checkout.id.as_str()),
             checkout,
-            success_url,
-            cancel_url,
             email,
         };
         match (self.open_session)(order).await {
-            Ok(url) => BuyOutcome::PayAt(url),
+            Ok(url) => self.send_to(url),
             Err(error) => BuyOutcome::Unavailable(error.to_string()),
+        }
+    }
+
+    /// Browsers let a form lead to the one origin that its page names, so a page elsewhere would be a button that does
+    /// nothing: better said here.
+    fn send_to(&self, url: String) -> BuyOutcome {
+        let origin = Url::parse(&url).map(|url| url.origin().ascii_serialization());
+        match origin {
+            Ok(origin) if origin == *self.checkout_origin => BuyOutcome::PayAt(url),
+            Ok(origin) => BuyOutcome::Unavailable(format!(
+                "Stripe's pages are at {origin}, configured is {}",
+                self.checkout_origin
+            )),
+            Err(error) => BuyOutcome::Unavailable(format!("Stripe's page: {error}")),
         }
     }
 }

@@ -133,6 +133,23 @@ pub(crate) struct FrontArgs {
     pub(crate) trusted_proxy: Vec<IpAddr>,
     #[command(flatten)]
     pub(crate) stripe: StripeArgs,
+    #[command(flatten)]
+    pub(crate) mail: MailArgs,
+}
+
+/// How forgotten passwords' links reach people. Without a mail server they do not, and `user reset-password` is the way.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MailArgs {
+    /// Mail server for the console's mails: `smtps://user@mail.example.com`, or `smtp://…:587?tls=required`. Better
+    /// given as UPSCALE_SMTP_URL where it holds a password: other users of the machine see a command line.
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) smtp_url: Option<String>,
+    /// File with the mail server's password.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) smtp_password_file: Option<PathBuf>,
+    /// Sender of the console's mails, such as `Upscale <console@example.com>`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) mail_from: Option<String>,
 }
 
 /// How credits are bought. Without Stripe's secret key they are not, and `account credit` is the way.
@@ -148,6 +165,9 @@ pub(crate) struct StripeArgs {
     /// Stripe's API; another one for tests.
     #[arg(long, value_name = "URL", default_value = "https://api.stripe.com", value_parser = parse_stripe_api)]
     pub(crate) stripe_api: String,
+    /// Where Stripe's payment pages are: another host where the account has a domain of its own for them.
+    #[arg(long, value_name = "URL", default_value = "https://checkout.stripe.com", value_parser = parse_stripe_api)]
+    pub(crate) stripe_checkout_url: String,
     /// What is for sale, `NAME=CREDITS:PRICE:CURRENCY`, such as `small=100:9.90:eur`; repeatable, shown in this order.
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',', value_parser = parse_package)]
     pub(crate) package: Vec<Package>,

@@ -217,6 +217,11 @@ pub(crate) const METRICS: &[Metric] = &[
             "unusable",
         ],
     )]),
+    counter(
+        "upscale_mails_total",
+        "Mails asked for by the console's users; nobody: the address is no user's, dropped: too many waited",
+    )
+    .by(&[("outcome", &["sent", "failed", "dropped", "nobody"])]),
     gauge(
         "upscale_ledger_breaches",
         "Breaches that the last audit found, by invariant",

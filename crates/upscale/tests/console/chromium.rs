@@ -60,8 +60,12 @@ impl Chromium {
             for line in output.lines().map_while(Result::ok) {
                 let found = line
                     .rsplit_once("on port ")
-                    .and_then(|(_, port)| port.trim_end_matches('.').parse::<u16>().ok());
-                if let (Some(port), Some(sender)) = (found, sender.take()) {
+                    .and_then(|(_, port)| port.trim_end_matches('.').parse::<u16>().ok())
+                    // Its first line repeats the port that was asked for, which is none.
+                    .filter(|port| *port > 0);
+                if let Some(port) = found
+                    && let Some(sender) = sender.take()
+                {
                     let _ = sender.send(port);
                 }
             }

@@ -24,16 +24,23 @@ mod harness;
 mod history;
 
 mod chromium;
+mod stripe;
+
+use std::time::Duration;
 
 use fantoccini::{Client, Locator};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use self::{
     chromium::{Chromium, photograph},
     harness::World,
+    stripe::{SECRET_KEY, Stripe, WEBHOOK_SECRET},
 };
 
 const PASSWORD: &str = "a battery of horses";
+/// A bound against hanging, not a promise of speed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Clicks what this CSS names and waits for the page that follows.
 async fn click(browser: &Client, css: &str) {
@@ -79,151 +86,258 @@ async fn check_console(browser: &Client, page: &str) {
     }
 }
 
+/// One customer's visit.
+struct Visit {
+    browser: Client,
+    console: String,
+    world: World,
+    stripe: Stripe,
+}
+
 #[tokio::test]
 async fn from_signing_up_to_the_ledger() {
     let Some(chromium) = Chromium::find() else {
         return;
     };
-    let world =
-        tokio::task::spawn_blocking(|| World::start_with(&["--console-listen", "127.0.0.1:0"]));
+    let stripe = Stripe::start().await;
+    let flags = stripe.flags();
+    let world = tokio::task::spawn_blocking(move || prepare(&flags));
     let world = world.await.unwrap();
-    let console = world.serve().console.clone().unwrap();
-    let source = world.picture("/harbour.png", 320, 240);
+    stripe.tell(&world.serve().api);
     let chromium = chromium
         .start(&world.host.browser_rule(), &world.path("chromium"))
         .await;
-    let browser = chromium.browser().await;
-
-    // Sign up.
-    browser.goto(&format!("{console}/sign-up")).await.unwrap();
-    photograph(&browser, "sign-up").await;
-    fill(&browser, "#email", "ann@example.org").await;
-    fill(&browser, "#password", "short").await;
-    click(&browser, "main button[type=submit]").await;
-    assert!(
-        text(&browser, "#password-problem")
-            .await
-            .contains("at least 10")
-    );
-    let kept = browser
-        .find(Locator::Css("#email"))
-        .await
-        .unwrap()
-        .prop("value")
-        .await
-        .unwrap();
-    assert_eq!(kept.as_deref(), Some("ann@example.org"));
-    photograph(&browser, "sign-up-problem").await;
-    fill(&browser, "#password", PASSWORD).await;
-    click(&browser, "main button[type=submit]").await;
-    assert_eq!(text(&browser, "#available").await, "0");
-    photograph(&browser, "overview-new").await;
-
-    // The operator credits the account.
-    let users = world.operator.run(&["user", "list"]);
-    let account = users["users"][0]["account"].as_str().unwrap().to_owned();
-    world.credit(&account, "10", "browser-1");
-
-    // A key, by keyboard alone.
-    browser.goto(&format!("{console}/keys")).await.unwrap();
-    fill(&browser, "#name", "shop <backend> & co\n").await;
-    let secret = text(&browser, "#secret").await;
-    assert!(secret.starts_with("usk_live_"), "{secret}");
-    world
-        .recorder
-        .keep_secret("key made in the console", &secret);
-    assert!(
-        text(&browser, "tbody td")
-            .await
-            .contains("shop <backend> & co")
-    );
-    click(&browser, "button[data-copy=secret]").await;
-    photograph(&browser, "keys").await;
-
-    // The playground, a mistake first.
-    browser
-        .goto(&format!("{console}/playground"))
-        .await
-        .unwrap();
-    fill(&browser, "#image_url", "http://images.example.org/a.png").await;
-    click(&browser, "form.card button[type=submit]").await;
-    assert!(
-        text(&browser, "#image-problem")
-            .await
-            .contains("image_url is invalid")
-    );
-    photograph(&browser, "playground-problem").await;
-    fill(&browser, "#image_url", &source).await;
-    click(&browser, "form.card button[type=submit]").await;
-    let state = text(&browser, "#outcome .state").await;
-    assert!(
-        ["processing", "succeeded"].contains(&state.as_str()),
-        "{state}"
-    );
-    photograph(&browser, "playground-processing").await;
-    // The page's own script sees the end and loads the page again.
-    let slider = Locator::Css("[data-compare].sliding .handle");
-    let patience = std::time::Duration::from_secs(120);
-    browser
-        .wait()
-        .at_most(patience)
-        .for_element(slider)
-        .await
-        .unwrap();
-    check_slider(&browser).await;
-    photograph(&browser, "playground-result").await;
-    check_console(&browser, "playground").await;
-    let task = text(&browser, ".facts code").await;
-    assert!(task.starts_with("ups_"), "{task}");
-
-    // The task, the lists, the ledger.
-    for (path, name, expected) in [
-        (format!("/tasks/{task}"), "task", "320 × 240 → 640 × 480"),
-        ("/tasks".to_owned(), "tasks", "0.7 charged"),
-        (
-            "/credits".to_owned(),
-            "credits",
-            "Charged: the task succeeded",
-        ),
-        (
-            "/".to_owned(),
-            "overview",
-            "1 succeeded, 0 failed, 0.7 credits charged",
-        ),
-        ("/docs".to_owned(), "docs", "Quick start"),
-        ("/settings".to_owned(), "settings", "ann@example.org"),
-    ] {
-        browser.goto(&format!("{console}{path}")).await.unwrap();
-        let main = text(&browser, "main").await;
-        assert!(main.contains(expected), "{path} lacks {expected:?}: {main}");
-        check_console(&browser, &path).await;
-        photograph(&browser, name).await;
-    }
-    browser.goto(&format!("{console}/credits")).await.unwrap();
-    let rows = run(&browser, "return [...document.querySelectorAll('#ledger tbody tr')].map(row => row.cells[2].textContent)").await;
-    assert_eq!(
-        rows,
-        json!([
-            "Charged: the task succeeded",
-            "Reserved for a task",
-            "Purchase"
-        ])
-    );
-
-    // A revoked key is asked about first.
-    browser.goto(&format!("{console}/keys")).await.unwrap();
-    click(&browser, "a.danger").await;
-    photograph(&browser, "key-revoke").await;
-    click(&browser, "main button.danger").await;
-    assert!(text(&browser, "tr.past").await.contains("revoked"));
-    click(&browser, ".who button").await;
-    assert_eq!(text(&browser, "h1").await, "Sign in");
-    photograph(&browser, "sign-in").await;
-    chromium.stop(browser).await;
-    let mut world = world;
+    let visit = Visit {
+        browser: chromium.browser().await,
+        console: world.serve().console.clone().unwrap(),
+        world,
+        stripe,
+    };
+    visit.sign_up().await;
+    visit.buy().await;
+    visit.make_a_key().await;
+    let task = visit.play().await;
+    visit.look_around(&task).await;
+    visit.revoke_and_leave().await;
+    chromium.stop(visit.browser).await;
+    let mut world = visit.world;
     tokio::task::spawn_blocking(move || world.finish())
         .await
         .unwrap();
+}
+
+fn prepare(flags: &[String]) -> World {
+    let mut all = vec!["--console-listen", "127.0.0.1:0"];
+    all.extend(flags.iter().map(String::as_str));
+    let variables = [
+        ("UPSCALE_STRIPE_SECRET_KEY", SECRET_KEY),
+        ("UPSCALE_STRIPE_WEBHOOK_SECRET", WEBHOOK_SECRET),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut world = World::prepare_in(TempDir::new().unwrap(), &all, variables.to_vec());
+    world.serve_again();
+    world
+}
+
+impl Visit {
+    async fn goto(&self, path: &str) {
+        let url = format!("{}{path}", self.console);
+        self.browser.goto(&url).await.unwrap();
+    }
+
+    fn account(&self) -> String {
+        let users = self.world.operator.run(&["user", "list"]);
+        users["users"][0]["account"].as_str().unwrap().to_owned()
+    }
+
+    /// A mistake first: what was typed stays, but for the password.
+    async fn sign_up(&self) {
+        let browser = &self.browser;
+        self.goto("/sign-up").await;
+        photograph(browser, "sign-up").await;
+        fill(browser, "#email", "ann@example.org").await;
+        fill(browser, "#password", "short").await;
+        click(browser, "main button[type=submit]").await;
+        let problem = text(browser, "#password-problem").await;
+        assert!(problem.contains("at least 10"), "{problem}");
+        let email = browser.find(Locator::Css("#email")).await.unwrap();
+        let kept = email.prop("value").await.unwrap();
+        assert_eq!(kept.as_deref(), Some("ann@example.org"));
+        photograph(browser, "sign-up-problem").await;
+        fill(browser, "#password", PASSWORD).await;
+        click(browser, "main button[type=submit]").await;
+        assert_eq!(text(browser, "#available").await, "0");
+        photograph(browser, "overview-new").await;
+    }
+
+    /// To Stripe and back without paying, then again, paying; the event comes after the buyer.
+    async fn buy(&self) {
+        let browser = &self.browser;
+        self.goto("/credits").await;
+        photograph(browser, "credits-new").await;
+        check_focus(browser).await;
+        click(browser, "button[value=studio]").await;
+        let title = text(browser, "h1").await;
+        assert_eq!(title, "Pay 4900 for 500 credits");
+        click(browser, "#back").await;
+        let notice = text(browser, "p.notice").await;
+        assert!(notice.contains("without paying"), "{notice}");
+        click(browser, "button[value=starter]").await;
+        click(browser, "#pay").await;
+        let notice = text(browser, "div.notice").await;
+        assert!(notice.contains("not told of the payment"), "{notice}");
+        assert_eq!(text(browser, "#available").await, "0");
+        photograph(browser, "credits-waiting").await;
+        // The page's own script sees that the event has come.
+        let arrived = Locator::Css("p.notice.good");
+        browser
+            .wait()
+            .at_most(PATIENCE)
+            .for_element(arrived)
+            .await
+            .unwrap();
+        let notice = text(browser, "p.notice.good").await;
+        assert!(notice.contains("50 credits were added"), "{notice}");
+        assert_eq!(text(browser, "#available").await, "50");
+        assert!(text(browser, "tr.purchase").await.contains("5.90 EUR"));
+        check_console(browser, "credits").await;
+        photograph(browser, "credits-bought").await;
+        self.world.bought(&self.account(), 50_000);
+        let asked = self.stripe.last("customer_email");
+        assert_eq!(asked, "ann@example.org");
+    }
+
+    /// By keyboard alone; shown once, and copied.
+    async fn make_a_key(&self) {
+        let browser = &self.browser;
+        self.goto("/keys").await;
+        fill(browser, "#name", "shop <backend> & co\n").await;
+        let secret = text(browser, "#secret").await;
+        assert!(secret.starts_with("usk_live_"), "{secret}");
+        let recorder = &self.world.recorder;
+        recorder.keep_secret("key made in the console", &secret);
+        let name = text(browser, "tbody td").await;
+        assert!(name.contains("shop <backend> & co"), "{name}");
+        click(browser, "button[data-copy=secret]").await;
+        let copied = "//button[contains(., 'Copied') or contains(., 'Selected')]";
+        let copied = browser.wait().for_element(Locator::XPath(copied)).await;
+        copied.expect("the button says that it copied");
+        photograph(browser, "keys").await;
+        self.goto("/keys").await;
+        let page = text(browser, "main").await;
+        assert!(!page.contains(&secret), "the key is shown twice");
+    }
+
+    /// A mistake first; the task that came of it.
+    async fn play(&self) -> String {
+        let browser = &self.browser;
+        let source = self.world.picture("/harbour.png", 320, 240);
+        self.goto("/playground").await;
+        fill(browser, "#image_url", "http://images.example.org/a.png").await;
+        click(browser, "form.card button[type=submit]").await;
+        let problem = text(browser, "#image-problem").await;
+        assert!(problem.contains("image_url is invalid"), "{problem}");
+        photograph(browser, "playground-problem").await;
+        fill(browser, "#image_url", &source).await;
+        let key = "return document.querySelector('[name=idempotency_key]').value";
+        let key = run(browser, key).await.as_str().unwrap().to_owned();
+        let started = self.world.recorder.now();
+        click(browser, "form.card button[type=submit]").await;
+        let state = text(browser, "#outcome .state").await;
+        assert!(
+            ["processing", "succeeded"].contains(&state.as_str()),
+            "{state}"
+        );
+        photograph(browser, "playground-processing").await;
+        // The page's own script sees the end and loads the page again.
+        let slider = Locator::Css("[data-compare].sliding .handle");
+        browser
+            .wait()
+            .at_most(PATIENCE)
+            .for_element(slider)
+            .await
+            .unwrap();
+        check_slider(browser).await;
+        photograph(browser, "playground-result").await;
+        check_console(browser, "playground").await;
+        let task = text(browser, ".facts code").await;
+        assert!(task.starts_with("ups_"), "{task}");
+        let order = json!({ "image_url": source, "scale": 2, "face_enhance": false });
+        let recorder = &self.world.recorder;
+        recorder.record_ordered(started, &self.account(), &key, &order, &task);
+        task
+    }
+
+    /// The task, the lists, the ledger.
+    async fn look_around(&self, task: &str) {
+        let browser = &self.browser;
+        for (path, name, expected) in [
+            (format!("/tasks/{task}"), "task", "320 × 240 → 640 × 480"),
+            ("/tasks".to_owned(), "tasks", "0.7 charged"),
+            (
+                "/credits".to_owned(),
+                "credits",
+                "Charged: the task succeeded",
+            ),
+            (
+                "/".to_owned(),
+                "overview",
+                "1 succeeded, 0 failed, 0.7 credits charged",
+            ),
+            ("/docs".to_owned(), "docs", "Quick start"),
+            ("/settings".to_owned(), "settings", "ann@example.org"),
+        ] {
+            self.goto(&path).await;
+            let main = text(browser, "main").await;
+            assert!(main.contains(expected), "{path} lacks {expected:?}: {main}");
+            check_console(browser, &path).await;
+            photograph(browser, name).await;
+        }
+        self.goto("/credits").await;
+        let rows = run(browser, "return [...document.querySelectorAll('#ledger tbody tr')].map(row => row.cells[2].textContent)").await;
+        assert_eq!(
+            rows,
+            json!([
+                "Charged: the task succeeded",
+                "Reserved for a task",
+                "Purchase"
+            ])
+        );
+    }
+
+    /// A revoked key is asked about first.
+    async fn revoke_and_leave(&self) {
+        let browser = &self.browser;
+        self.goto("/keys").await;
+        click(browser, "a.danger").await;
+        photograph(browser, "key-revoke").await;
+        click(browser, "main button.danger").await;
+        assert!(text(browser, "tr.past").await.contains("revoked"));
+        click(browser, ".who button").await;
+        assert_eq!(text(browser, "h1").await, "Sign in");
+        photograph(browser, "sign-in").await;
+    }
+}
+
+/// Whatever the Tab key reaches shows that it was reached.
+async fn check_focus(browser: &Client) {
+    let ring = "const it = document.activeElement; const style = getComputedStyle(it);
+         return [it.tagName, it.textContent.trim().slice(0, 40), style.outlineStyle, parseFloat(style.outlineWidth)]";
+    let mut reached = Vec::new();
+    for _ in 0..16 {
+        let tab = browser.active_element().await.unwrap();
+        tab.send_keys("\u{e004}").await.unwrap();
+        let found = run(browser, ring).await;
+        if found[0] == "BODY" {
+            break;
+        }
+        assert_eq!(found[2], "solid", "{found}");
+        assert!(found[3].as_f64().unwrap() >= 2.0, "{found}");
+        reached.push(found[1].as_str().unwrap().to_owned());
+    }
+    for name in ["Skip to the page", "Credits", "Sign out", "Buy"] {
+        assert!(reached.iter().any(|one| one == name), "{name}: {reached:?}");
+    }
 }
 
 /// The two pictures lie over each other, and the arrow keys move what is shown of each.

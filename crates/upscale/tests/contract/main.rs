@@ -29,6 +29,7 @@ mod doctor;
 mod idempotency;
 mod keys;
 mod limits;
+mod mails;
 mod metrics;
 mod models;
 mod money;

@@ -66,7 +66,7 @@ struct Shared {
 impl ImageHost {
     /// Listens on a free port and writes its root certificate into `folder`.
     pub fn start(folder: &Path) -> Self {
-        let (root, config) = certificates();
+        let (root, config) = certificates(HOST_NAME);
         let root_file = folder.join("image-host-root.pem");
         std::fs::write(&root_file, root).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -138,8 +138,8 @@ impl Drop for ImageHost {
     }
 }
 
-/// A root in PEM, and a server that shows a certificate signed by it.
-fn certificates() -> (String, Arc<ServerConfig>) {
+/// A root in PEM, and a server that shows a certificate for this name, signed by it.
+pub fn certificates(name: &str) -> (String, Arc<ServerConfig>) {
     let root_key = KeyPair::generate().unwrap();
     let mut root = CertificateParams::new(Vec::new()).unwrap();
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -147,7 +147,7 @@ fn certificates() -> (String, Arc<ServerConfig>) {
     let root_pem = root.self_signed(&root_key).unwrap().pem();
     let issuer = Issuer::new(root, root_key);
     let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec![HOST_NAME.to_owned()]).unwrap();
+    let leaf = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let leaf = leaf.signed_by(&key, &issuer).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)

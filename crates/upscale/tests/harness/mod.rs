@@ -7,6 +7,7 @@ pub mod client;
 #[path = "../../../upscale_store/tests/figure/mod.rs"]
 pub mod figure;
 pub mod image_host;
+pub mod mail_server;
 pub mod model;
 pub mod operator;
 pub mod pictures;
@@ -161,6 +162,12 @@ impl World {
             .lock()
             .unwrap()
             .push((account.to_owned(), amount));
+    }
+
+    /// A purchase that came another way, counted for the final balance.
+    pub fn bought(&self, account: &str, thousandths: i64) {
+        let mut purchases = self.purchases.lock().unwrap();
+        purchases.push((account.to_owned(), thousandths));
     }
 
     /// A customer with this many credits and one key that may do everything.

@@ -1,4 +1,4 @@
-//! Credits: what there is, and the ledger as it is, every line.
+//! Credits: what there is, what can be bought, what was, and the ledger as it is, every line.
 
 use askama::Template;
 use axum::{
@@ -6,15 +6,17 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{Credits, limits};
+use upscale_core::{AccountId, Credits, limits};
 use upscale_store::LedgerLine;
 
 use super::{
+    buying::{OrderView, Shop, find_order},
     error::ConsoleError,
     form::Fields,
-    page::{Layout, show},
+    page::{Layout, Sources, show},
+    purchases::{Purchases, find_purchases},
     session::SignedIn,
-    shown::Moment,
+    shown::{Moment, grouped},
     state::ConsoleState,
 };
 
@@ -23,13 +25,21 @@ const LINES_A_PAGE: usize = 50;
 
 #[derive(Template)]
 #[template(path = "console/credits.html")]
-struct CreditsPage {
+pub(crate) struct CreditsPage {
     layout: Layout,
-    available: Credits,
-    reserved: Credits,
-    charged: Credits,
+    account: String,
+    available: String,
+    reserved: String,
+    charged: String,
     price: Credits,
     is_open: bool,
+    /// What is for sale, where Stripe is configured.
+    shop: Option<Shop>,
+    /// Why the last wish to buy came to nothing.
+    pub(crate) problem: Option<String>,
+    /// What became of the order that the buyer comes back from.
+    order: Option<OrderView>,
+    purchases: Purchases,
     lines: Vec<Line>,
     /// Where the next page begins.
     older: Option<i64>,
@@ -49,18 +59,15 @@ struct Line {
 
 impl Line {
     fn of(line: &LedgerLine) -> Self {
-        let (what, sign) = match line.kind.as_str() {
-            "purchase" => ("Purchase", "+"),
-            "reserve" => ("Reserved for a task", "−"),
-            "charge" => ("Charged: the task succeeded", ""),
-            "refund" => ("Returned: the task failed", "+"),
-            "reversal" => ("Purchase taken back", "−"),
-            _ => ("Transfer", ""),
+        let sign = match change_of_available(line) {
+            0 => "",
+            1.. => "+",
+            _ => "−",
         };
         Self {
             sequence: line.sequence,
             at: Moment::of(line.at),
-            what,
+            what: in_words(&line.kind, line.comes_in),
             amount: format!("{sign}{}", line.amount),
             is_gain: sign == "+",
             task: line.task_id.as_ref().map(ToString::to_string),
@@ -69,33 +76,99 @@ impl Line {
     }
 }
 
-/// `GET /credits`.
-pub(crate) async fn ledger(
+/// A kind of transfer, as its account's owner reads it.
+fn in_words(kind: &str, comes_in: bool) -> &'static str {
+    match (kind, comes_in) {
+        ("purchase", _) => "Purchase",
+        ("reserve", _) => "Reserved for a task",
+        ("charge", _) => "Charged: the task succeeded",
+        ("refund", _) => "Returned: the task failed",
+        ("reversal", _) => "Taken back: the payment was refunded or disputed",
+        ("reinstatement", _) => "Given again: the payment is with us again",
+        ("adjustment", true) => "Given by the operator",
+        ("adjustment", false) => "Taken by the operator",
+        _ => "Transfer",
+    }
+}
+
+/// In thousandths; 0 for a charge, which takes what was reserved before.
+pub(crate) fn change_of_available(line: &LedgerLine) -> i64 {
+    let amount = line.amount.thousandths();
+    match line.kind.as_str() {
+        "charge" => 0,
+        _ if line.comes_in => amount,
+        _ => -amount,
+    }
+}
+
+/// `GET /credits`, with `?order=` or `?left=` from Stripe's page.
+pub(crate) async fn credits(
     State(state): State<ConsoleState>,
     who: SignedIn,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ConsoleError> {
-    let (store, account) = (&state.api.store, &who.session.user.account_id);
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let before = query.get("before").parse().unwrap_or(i64::MAX);
-    let mut lines = store
-        .list_ledger_before(account, before, LINES_A_PAGE as u32 + 1)
+    let mut page = CreditsPage::new(&state, &who, &query).await?;
+    page.order = find_order(&state, &who, &query).await?;
+    Ok(page.show(&state, StatusCode::OK))
+}
+
+impl CreditsPage {
+    /// The pages of purchases and of the ledger that the query asks for.
+    pub(crate) async fn new(
+        state: &ConsoleState,
+        who: &SignedIn,
+        query: &Fields,
+    ) -> Result<Self, ConsoleError> {
+        let account = &who.session.user.account_id;
+        let standing = state.api.store.find_account(account).await?;
+        let standing = standing.ok_or(ConsoleError::NotFound)?;
+        let (lines, older) = find_lines(state, account, query.get("before")).await?;
+        Ok(Self {
+            layout: Layout::new(&who.visitor, "/credits", "Credits"),
+            account: account.to_string(),
+            available: grouped(standing.available),
+            reserved: grouped(standing.reserved),
+            charged: grouped(standing.charged),
+            price: limits::PRICE,
+            is_open: standing.activated_at.is_some(),
+            shop: state.api.stripe.as_deref().map(Shop::of),
+            problem: None,
+            order: None,
+            purchases: find_purchases(state, account, query.get("purchases")).await?,
+            lines,
+            older,
+        })
+    }
+
+    /// Its form may lead to Stripe's pages, where there is one.
+    pub(crate) fn show(&self, state: &ConsoleState, status: StatusCode) -> Response {
+        let mut response = show(status, self);
+        if let Some(stripe) = &state.api.stripe {
+            let sources = Sources {
+                forms: vec![stripe.checkout_origin.to_string()],
+                ..Sources::default()
+            };
+            sources.allow(&mut response);
+        }
+        response
+    }
+}
+
+async fn find_lines(
+    state: &ConsoleState,
+    account: &AccountId,
+    before: &str,
+) -> Result<(Vec<Line>, Option<i64>), ConsoleError> {
+    let before = before.parse().unwrap_or(i64::MAX);
+    let limit = LINES_A_PAGE as u32 + 1;
+    let mut lines = state
+        .api
+        .store
+        .list_ledger_before(account, before, limit)
         .await?;
     let has_older = lines.len() > LINES_A_PAGE;
     lines.truncate(LINES_A_PAGE);
-    let standing = store
-        .find_account(account)
-        .await?
-        .ok_or(ConsoleError::NotFound)?;
-    let page = CreditsPage {
-        layout: Layout::new(&who.visitor, "/credits", "Credits"),
-        available: standing.available,
-        reserved: standing.reserved,
-        charged: standing.charged,
-        price: limits::PRICE,
-        is_open: standing.activated_at.is_some(),
-        older: lines.last().filter(|_| has_older).map(|line| line.sequence),
-        lines: lines.iter().map(Line::of).collect(),
-    };
-    Ok(show(StatusCode::OK, &page))
+    let older = lines.last().filter(|_| has_older).map(|line| line.sequence);
+    Ok((lines.iter().map(Line::of).collect(), older))
 }

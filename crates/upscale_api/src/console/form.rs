@@ -15,12 +15,16 @@ use crate::pages::form::{check_origin, read_fields};
 pub(crate) struct Form {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
+    /// Scheme, host and port that it came from, which are ours.
+    pub(crate) origin: String,
 }
 
 /// The same, by somebody who is signed in.
 pub(crate) struct SignedForm {
     pub(crate) who: SignedIn,
     pub(crate) fields: Fields,
+    /// Scheme, host and port that it came from, which are ours.
+    pub(crate) origin: String,
 }
 
 impl FromRequest<ConsoleState> for Form {
@@ -29,12 +33,16 @@ impl FromRequest<ConsoleState> for Form {
     async fn from_request(request: Request, state: &ConsoleState) -> Result<Self, ConsoleError> {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, state).await?;
-        check_origin(&parts.headers, state.url.as_deref())?;
+        let origin = check_origin(&parts.headers, state.url.as_deref())?;
         let fields = read_fields(body, state.api.limits.body_timeout).await?;
         if !visitor.is_form_token(fields.get("form")) {
             return Err(ConsoleError::Forged);
         }
-        Ok(Self { visitor, fields })
+        Ok(Self {
+            visitor,
+            fields,
+            origin,
+        })
     }
 }
 
@@ -48,6 +56,7 @@ impl FromRequest<ConsoleState> for SignedForm {
         Ok(Self {
             who,
             fields: form.fields,
+            origin: form.origin,
         })
     }
 }

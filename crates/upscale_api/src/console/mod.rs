@@ -2,15 +2,19 @@
 //! from anywhere else. It asks the store the same questions as the API and orders by the same verb, with the same
 //! limits; who signs in is kept by `session.rs`, every form is checked by `form.rs`.
 
+mod buying;
 mod chart;
 mod credits;
 mod docs;
 mod form;
 mod keys;
+mod ledger_file;
+mod mail;
 mod overview;
 mod page;
 mod password;
 mod playground;
+mod purchases;
 mod reset;
 mod second_factor;
 mod session;
@@ -22,6 +26,7 @@ mod task_view;
 mod tasks;
 
 pub use self::{
+    mail::{Mail, MailError, SendMail},
     password::{PasswordError, hash_password},
     state::{ConsoleOptions, ConsoleState},
 };
@@ -52,7 +57,7 @@ pub fn console_router(state: ConsoleState) -> Router {
         )
         .route("/sign-out", post(sign_in::sign_out))
         .route("/sign-out-everywhere", post(sign_in::sign_out_everywhere))
-        .route("/reset", get(reset::ask_page))
+        .route("/reset", get(reset::ask_page).post(reset::ask))
         .route("/reset/{token}", get(reset::reset_page).post(reset::reset))
         .route("/settings", get(settings::settings))
         .route("/settings/password", post(settings::change_password))
@@ -62,7 +67,9 @@ pub fn console_router(state: ConsoleState) -> Router {
         .route("/keys", get(keys::list).post(keys::create))
         .route("/keys/{id}/rotate", post(keys::rotate))
         .route("/keys/{id}/revoke", get(keys::confirm).post(keys::revoke))
-        .route("/credits", get(credits::ledger))
+        .route("/credits", get(credits::credits).post(buying::buy))
+        .route("/credits/ledger.csv", get(ledger_file::ledger_file))
+        .route("/credits/orders/{id}/state", get(buying::order_state))
         .route("/tasks", get(tasks::list))
         .route("/tasks/{id}", get(tasks::one))
         .route("/tasks/{id}/state", get(tasks::state_of))

@@ -10,23 +10,31 @@ use super::{
     error::ConsoleError,
     page::{Layout, show},
     session::SignedIn,
+    shown::grouped,
     state::ConsoleState,
     tasks::TaskRow,
 };
+
+/// An account may run more than anybody looks at; the others stand under Tasks.
+const RUNNING_SHOWN: u32 = 20;
 
 #[derive(Template)]
 #[template(path = "console/overview.html")]
 struct OverviewPage {
     layout: Layout,
-    available: Credits,
+    available: String,
     /// Tasks that this pays for.
-    tasks_left: i64,
-    reserved: Credits,
+    tasks_left: String,
+    reserved: String,
     is_open: bool,
+    /// Below zero: a payment went back whose credits were spent.
+    is_owing: bool,
+    /// An audit found its books wrong.
+    is_stopped: bool,
     active: u32,
-    active_max: u32,
-    today: u32,
-    today_max: u32,
+    active_max: String,
+    today: String,
+    today_max: String,
     chart: Chart,
     running: Vec<TaskRow>,
 }
@@ -44,27 +52,28 @@ pub(crate) async fn overview(
     let now = store.now();
     let (first, last) = Chart::month_of(now);
     let days = store.list_days(account, first).await?;
-    let running = store.list_tasks(
-        account,
-        TaskFilter::Processing,
-        None,
-        limits::ACTIVE_TASKS_MAX,
-    );
+    let running = store.list_tasks(account, TaskFilter::Processing, None, RUNNING_SHOWN);
     let running = running.await?;
     let mut rows = Vec::new();
     for record in &running {
         rows.push(TaskRow::of(&state, record).await?);
     }
+    let may = standing.own_limits.effective();
     let page = OverviewPage {
         layout: Layout::new(&who.visitor, "/", "Overview"),
-        available: standing.available,
-        tasks_left: standing.available.thousandths() / limits::PRICE.thousandths(),
-        reserved: standing.reserved,
+        available: grouped(standing.available),
+        // Below zero it pays for none.
+        tasks_left: grouped(
+            (standing.available.thousandths() / limits::PRICE.thousandths()).max(0),
+        ),
+        reserved: grouped(standing.reserved),
         is_open: standing.activated_at.is_some(),
+        is_owing: standing.available < Credits::ZERO,
+        is_stopped: standing.stopped,
         active: standing.active_tasks,
-        active_max: limits::ACTIVE_TASKS_MAX,
-        today: standing.accepted_today,
-        today_max: limits::DAILY_TASKS_MAX,
+        active_max: grouped(may.active_tasks),
+        today: grouped(standing.accepted_today),
+        today_max: grouped(may.daily_tasks),
         chart: Chart::of(&days, first, last),
         running: rows,
     };

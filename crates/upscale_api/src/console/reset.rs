@@ -1,4 +1,4 @@
-//! Links that set a new password: made by the operator's command, used once, within their time.
+//! Links that set a new password: mailed to who asks, or made by the operator's command; used once, within their time.
 
 use askama::Template;
 use axum::{
@@ -6,23 +6,34 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use upscale_core::SecretToken;
+use sha2::{Digest, Sha256};
+use upscale_core::{Email, SecretToken, hex};
 use upscale_store::User;
 
 use super::{
     error::ConsoleError,
     form::Form,
+    mail::send_reset,
     page::{Layout, show},
     password::check_password,
     session::Visitor,
-    sign_in::{Problem, count_tries, refuse_for, too_many},
+    sign_in::{HOUR_SECONDS, Problem, count, count_tries, refuse_for, too_many},
     state::ConsoleState,
 };
+
+/// Mails to one address in an hour.
+const MAILS_AN_HOUR: u32 = 3;
 
 #[derive(Template)]
 #[template(path = "console/reset_ask.html")]
 struct AskPage {
     layout: Layout,
+    /// Whether links are mailed; else the operator makes them.
+    by_mail: bool,
+    email: String,
+    /// The form was sent, and whatever follows from it follows.
+    is_asked: bool,
+    problem: Problem,
 }
 
 #[derive(Template)]
@@ -35,11 +46,53 @@ struct ResetPage {
 }
 
 /// `GET /reset`: how to get a link.
-pub(crate) async fn ask_page(visitor: Visitor) -> Response {
-    let page = AskPage {
-        layout: Layout::new(&visitor, "/reset", "Forgotten password"),
+pub(crate) async fn ask_page(State(state): State<ConsoleState>, visitor: Visitor) -> Response {
+    show(StatusCode::OK, &AskPage::new(&state, &visitor, ""))
+}
+
+/// `POST /reset`: the same answer whether anybody signs in with the address or not.
+pub(crate) async fn ask(
+    State(state): State<ConsoleState>,
+    form: Form,
+) -> Result<Response, ConsoleError> {
+    let (mailer, url) = state.link_mailer().ok_or(ConsoleError::NotFound)?;
+    let typed = form.fields.get("email");
+    let mut page = AskPage::new(&state, &form.visitor, typed);
+    if let Some(seconds) = count_tries(&state, &form.visitor, typed).await? {
+        page.problem = too_many(seconds);
+        return Ok(refuse_for(seconds, &page));
+    }
+    let email = match Email::parse(typed) {
+        Ok(email) => email,
+        Err(error) => {
+            page.problem.email = Some(error.to_string());
+            return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        }
     };
-    show(StatusCode::OK, &page)
+    // Counted for every address alike. Past the limit nothing is sent and nothing else is said: the box that is
+    // flooded may be a stranger's.
+    let subject = format!(
+        "reset mail {}",
+        hex(&Sha256::digest(email.as_str().as_bytes()))
+    );
+    let is_too_many = count(&state, &subject, MAILS_AN_HOUR, HOUR_SECONDS).await?;
+    if is_too_many.is_none() {
+        send_reset(&state, mailer, url, email);
+    }
+    page.is_asked = true;
+    Ok(show(StatusCode::OK, &page))
+}
+
+impl AskPage {
+    fn new(state: &ConsoleState, visitor: &Visitor, email: &str) -> Self {
+        Self {
+            layout: Layout::new(visitor, "/reset", "Forgotten password"),
+            by_mail: state.link_mailer().is_some(),
+            email: email.to_owned(),
+            is_asked: false,
+            problem: Problem::default(),
+        }
+    }
 }
 
 /// `GET /reset/{token}`.

@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use data_encoding::BASE32_NOPAD;
+use qrcode::{Color, QrCode};
 use totp_rs::{Builder, Secret};
 use upscale_core::{NoRandomness, Timestamp, random_bytes};
 use upscale_store::User;
@@ -30,16 +31,41 @@ struct SecondFactorPage {
     layout: Layout,
     secret: String,
     url: String,
+    picture: Option<QrPicture>,
     problem: Option<String>,
+}
+
+/// A QR code as the path of an SVG, a unit a module.
+struct QrPicture {
+    /// Modules a side.
+    side: usize,
+    /// The dark ones.
+    path: String,
+}
+
+impl QrPicture {
+    fn of(text: &str) -> Option<Self> {
+        let code = QrCode::new(text).ok()?;
+        let side = code.width();
+        let mut path = String::new();
+        for (at, colour) in code.to_colors().into_iter().enumerate() {
+            if colour == Color::Dark {
+                path += &format!("M{} {}h1v1h-1z", at % side, at / side);
+            }
+        }
+        Some(Self { side, path })
+    }
 }
 
 impl SecondFactorPage {
     fn new(form: &SignedForm, secret: String) -> Self {
         let email = form.who.session.user.email.as_str();
         let label: String = url::form_urlencoded::byte_serialize(email.as_bytes()).collect();
+        let url = format!("otpauth://totp/Upscale:{label}?secret={secret}&issuer=Upscale");
         Self {
             layout: Layout::new(&form.who.visitor, "/settings", "Second factor"),
-            url: format!("otpauth://totp/Upscale:{label}?secret={secret}&issuer=Upscale"),
+            picture: QrPicture::of(&url),
+            url,
             secret,
             problem: None,
         }
@@ -127,6 +153,20 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    #[test]
+    fn the_picture_is_a_qr_code_with_its_three_corners() {
+        let picture = QrPicture::of("otpauth://totp/Upscale:a?secret=B&issuer=Upscale").unwrap();
+        assert!(picture.side >= 21 && (picture.side - 17).is_multiple_of(4));
+        // A finder pattern is 7 × 7: dark corners, a light ring inside (ISO/IEC 18004 section 6.3.3).
+        let far = picture.side - 7;
+        for (x, y) in [(0, 0), (far, 0), (0, far)] {
+            let is_dark = |x, y| picture.path.contains(&format!("M{x} {y}h"));
+            assert!(is_dark(x, y) && is_dark(x + 6, y + 6) && is_dark(x + 3, y + 3));
+            assert!(!is_dark(x + 1, y + 1) && !is_dark(x + 5, y + 5));
+        }
+        assert!(QrPicture::of(&"x".repeat(10_000)).is_none());
     }
 
     #[test]

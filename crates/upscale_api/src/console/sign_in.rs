@@ -28,7 +28,7 @@ const EMAIL_TRIES: u32 = 10;
 /// New users from one address in an hour.
 const SIGN_UPS: u32 = 10;
 const WINDOW_SECONDS: i64 = 15 * 60;
-const HOUR_SECONDS: i64 = 3_600;
+pub(crate) const HOUR_SECONDS: i64 = 3_600;
 
 #[derive(Template)]
 #[template(path = "console/sign_in.html")]
@@ -241,7 +241,8 @@ pub(crate) async fn count_tries(
     count(state, &by_email, EMAIL_TRIES, WINDOW_SECONDS).await
 }
 
-async fn count(
+/// Counts one try of this subject; the seconds to wait when there were too many.
+pub(crate) async fn count(
     state: &ConsoleState,
     subject: &str,
     limit: u32,

@@ -201,9 +201,10 @@ pub(crate) async fn one(
     Ok(response)
 }
 
+/// What a page's script waits for: anything but `processing`.
 #[derive(Serialize)]
 pub(crate) struct StateBody {
-    state: &'static str,
+    pub(crate) state: &'static str,
 }
 
 /// `GET /tasks/{id}/state`: what the page's script asks while a task is processing.

@@ -58,7 +58,8 @@ impl Fields {
 }
 
 /// Every browser of today says where a form came from. Without a configured address ours is where it was sent to.
-pub(crate) fn check_origin(headers: &HeaderMap, url: Option<&str>) -> Result<(), ConsoleError> {
+/// Answers with scheme, host and port, which are ours.
+pub(crate) fn check_origin(headers: &HeaderMap, url: Option<&str>) -> Result<String, ConsoleError> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let ours = match url {
         Some(url) => origin(url).to_owned(),
@@ -68,7 +69,7 @@ pub(crate) fn check_origin(headers: &HeaderMap, url: Option<&str>) -> Result<(),
     if text(header::ORIGIN) != Some(&ours) || site.is_some_and(|site| site != "same-origin") {
         return Err(ConsoleError::Forged);
     }
-    Ok(())
+    Ok(ours)
 }
 
 /// Scheme, host and port of an address.

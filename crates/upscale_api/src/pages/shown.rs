@@ -48,6 +48,21 @@ pub(crate) fn day(number: i64) -> String {
         .unwrap_or_default()
 }
 
+/// `12,345.6`: a number of ours with commas between its thousands.
+pub(crate) fn grouped(number: impl fmt::Display) -> String {
+    let text = number.to_string();
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut grouped = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
+}
+
 /// `840 ms`, `3.2 s`, `4 min 10 s`.
 pub(crate) fn duration(micros: i64) -> String {
     let millis = micros.max(0) / 1_000;
@@ -77,6 +92,10 @@ mod tests {
         assert_eq!(at.text, "1 Jan 2026, 12:00:00");
         assert_eq!(at.machine, "2026-01-01T12:00:00Z");
         assert_eq!(day(20_454), "1 Jan");
+        assert_eq!(
+            ["0", "999", "1000", "-1234567.8", "123456"].map(grouped),
+            ["0", "999", "1,000", "-1,234,567.8", "123,456"]
+        );
         assert_eq!(
             [999_999, 1_000_000, 59_999_999, 250_000_000].map(duration),
             ["999 ms", "1.0 s", "59.9 s", "4 min 10 s"]

@@ -28,6 +28,7 @@ async fn with_stripe(test: impl AsyncFnOnce(&App, &Stripe, &Asked)) {
         packages: Arc::from([package()]),
         webhook_secrets: Arc::from([NEXT_SECRET.to_owned(), SECRET.to_owned()]),
         is_live: false,
+        checkout_origin: Arc::from("https://checkout.example"),
         open_session: Arc::new(move |order| {
             let number = {
                 let mut orders = orders.lock().unwrap();
@@ -107,8 +108,8 @@ fn session(asked: &Asked) -> Value {
 }
 
 async fn buys(app: &App, stripe: &Stripe, account: &AccountId) -> BuyOutcome {
-    let back = ("https://a/ok".to_owned(), "https://a/no".to_owned());
-    stripe.buy(&app.store, account, "hundred", back, None).await
+    let page = "https://console.example.org/credits";
+    stripe.buy(&app.store, account, "hundred", page, None).await
 }
 
 async fn available(app: &App) -> String {
@@ -124,6 +125,10 @@ async fn a_purchase_is_paid_told_and_credited_once() {
         let outcome = buys(app, stripe, &app.account).await;
         assert!(matches!(outcome, BuyOutcome::PayAt(url) if url == "https://checkout.example/1"));
         let order = asked.lock().unwrap()[0].clone();
+        let id = order.checkout.id.as_str();
+        let page = "https://console.example.org/credits";
+        assert_eq!(order.success_url, format!("{page}?order={id}"));
+        assert_eq!(order.cancel_url, format!("{page}?left={id}"));
         assert_eq!(
             (&order.checkout.package, &order.checkout.account_id),
             (&package(), &app.account)
@@ -288,10 +293,8 @@ async fn unknown_events_are_acknowledged_and_unusable_ones_are_not() {
 #[tokio::test]
 async fn a_wish_to_buy_says_what_became_of_it() {
     with_stripe(async |app, stripe, asked| {
-        let back = ("https://a/ok".to_owned(), "https://a/no".to_owned());
-        let nothing = stripe
-            .buy(&app.store, &app.account, "thousand", back, None)
-            .await;
+        let nothing = stripe.buy(&app.store, &app.account, "thousand", "https://a", None);
+        let nothing = nothing.await;
         assert!(matches!(nothing, BuyOutcome::NoSuchPackage));
         for n in 1..=20 {
             let outcome = buys(app, stripe, &app.account).await;
@@ -303,6 +306,16 @@ async fn a_wish_to_buy_says_what_became_of_it() {
         let one_more = buys(app, stripe, &app.account).await;
         assert!(matches!(one_more, BuyOutcome::TooMany));
         assert_eq!(asked.lock().unwrap().len(), 20);
+        let elsewhere = Stripe {
+            checkout_origin: Arc::from("https://pay.example"),
+            ..stripe.clone()
+        };
+        let buyer = app.store.create_account("Another").await.unwrap().id;
+        let outcome = buys(app, &elsewhere, &buyer).await;
+        assert!(
+            matches!(&outcome, BuyOutcome::Unavailable(why) if why.contains("https://pay.example")),
+            "{outcome:?}"
+        );
         let nobody = AccountId::random().unwrap();
         let outcome = buys(app, stripe, &nobody).await;
         assert!(matches!(outcome, BuyOutcome::Unavailable(_)), "{outcome:?}");

@@ -9,7 +9,9 @@ use axum::{
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use upscale_api::{ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, console_router};
+use upscale_api::{
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, Stripe, console_router,
+};
 
 use crate::harness::{App, Server, Settings, with_app_set};
 
@@ -42,20 +44,31 @@ pub(super) async fn with_console(test: impl AsyncFnOnce(&Console<'_>)) {
 
 /// The same, reached under this address.
 pub(super) async fn with_console_at(url: Option<&str>, test: impl AsyncFnOnce(&Console<'_>)) {
+    let options = ConsoleOptions {
+        url: url.map(str::to_owned),
+        ..ConsoleOptions::default()
+    };
+    with_console_set(options, None, test).await;
+}
+
+/// The same, with a Stripe behind it.
+pub(super) async fn with_console_set(
+    options: ConsoleOptions,
+    stripe: Option<Stripe>,
+    test: impl AsyncFnOnce(&Console<'_>),
+) {
     let settings = Settings {
         api: ApiLimits {
             trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
             ..ApiLimits::default()
         },
+        stripe,
         ..Settings::default()
     };
     with_app_set(settings, async |app: &App| {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state: ApiState = app.state.clone();
-        let options = ConsoleOptions {
-            url: url.map(str::to_owned),
-        };
         let router = console_router(ConsoleState::new(state, options));
         let server = Server::start(listener, router, &ServeLimits::default());
         test(&Console { app, address }).await;

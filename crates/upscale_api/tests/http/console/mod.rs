@@ -2,8 +2,10 @@
 //! The looks and the script are tried in a real Chromium by the binary's tests.
 
 mod browser;
+mod buying;
 mod forms;
 mod guests;
 mod looks;
+mod mails;
 mod pages;
 mod security;

@@ -1,11 +1,15 @@
 //! What the pages show of an account: figures, tasks in every state, every line of the ledger.
 
-use upscale_core::{Credits, IdempotencyKey, NewTask, RequestId, Scale, SourceUrl};
-use upscale_store::CreateOutcome;
+use upscale_core::{Credits, IdempotencyKey, NewTask, OwnLimits, RequestId, Scale, SourceUrl};
+use upscale_store::{CreateOutcome, OnBehalf};
 
 use super::browser::{Console, with_console};
 
-async fn order(console: &Console<'_>, account: &upscale_core::AccountId, key: &str) -> String {
+pub(super) async fn order(
+    console: &Console<'_>,
+    account: &upscale_core::AccountId,
+    key: &str,
+) -> String {
     let task = NewTask {
         source_url: SourceUrl::parse(&format!("https://pictures.example.org/{key}.png")).unwrap(),
         scale: Scale::X2,
@@ -109,6 +113,23 @@ async fn the_overview_shows_the_balance_this_month_and_what_runs() {
         page.has("15 Jan: 1 succeeded, 1 failed");
         page.has(&running);
         page.lacks("API access opens");
+        page.has("of 20 at a time");
+        page.has("of 2,500 a day");
+        page.lacks("class=\"notice bad\"");
+        // An operator's limits are this account's.
+        let own = OwnLimits {
+            active_tasks: Some(7),
+            daily_tasks: Some(12_000),
+            ..OwnLimits::default()
+        };
+        let by = OnBehalf {
+            operator: "olga".to_owned(),
+            reason: "asked for it".to_owned(),
+        };
+        app.store.set_limits(&account, own, &by).await.unwrap();
+        let page = ann.get("/").await;
+        page.has("of 7 at a time");
+        page.has("of 12,000 a day");
     })
     .await;
 }
