@@ -38,4 +38,4 @@ export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing-secret
 "$upscale" storage check --storage s3://results/kept
 
 UPSCALE_SECOND_STORAGE="$endpoint" cargo test --quiet --package upscale --test contract \
-  storage::tasks_go_through_another_storage -- --ignored --exact --nocapture
+  storage::tasks_go_through_another_storage -- --exact --nocapture

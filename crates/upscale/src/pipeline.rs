@@ -145,20 +145,7 @@ fn attempt(
     rung: Rung,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
-    let options = EngineOptions {
-        threads: order.threads,
-        kernels: match rung {
-            Rung::Fast => order.kernels,
-            Rung::Plain => Some(KernelSet::Portable),
-        },
-        // The header was held against the cap; this is the same number once more.
-        pixels_max: usize::try_from(order.pixels_max).unwrap_or(usize::MAX),
-        // Not from the defaults: they count the cores, and the child's cage opens no file to do so.
-        precision: match rung {
-            Rung::Fast => Precision::Fast,
-            Rung::Plain => Precision::Exact,
-        },
-    };
+    let options = engine_options(order, rung);
     let started = (order.clock)();
     let faces = enhance_faces(source, order, &options)?;
     let face_time = (order.clock)() - started;
@@ -213,6 +200,23 @@ fn attempt(
             encode,
         },
     })
+}
+
+fn engine_options(order: &Order<'_>, rung: Rung) -> EngineOptions {
+    EngineOptions {
+        threads: order.threads,
+        kernels: match rung {
+            Rung::Fast => order.kernels,
+            Rung::Plain => Some(KernelSet::Portable),
+        },
+        // The header was held against the cap; this is the same number once more.
+        pixels_max: usize::try_from(order.pixels_max).unwrap_or(usize::MAX),
+        // Not from the defaults: they count the cores, and the child's cage opens no file to do so.
+        precision: match rung {
+            Rung::Fast => Precision::Fast,
+            Rung::Plain => Precision::Exact,
+        },
+    }
 }
 
 /// The faces, made before the picture: they are laid over its rows while those stream by.

@@ -97,9 +97,13 @@ fn a_storage_that_is_gone_ends_in_a_refund() {
 
 /// Orders of every kind, results that the judge fetches by their links, and a range and a HEAD of one of them.
 #[test]
-#[ignore = "needs another storage than the tests' own: checks/moto.sh starts one"]
 fn tasks_go_through_another_storage() {
-    let endpoint = std::env::var("UPSCALE_SECOND_STORAGE").expect("UPSCALE_SECOND_STORAGE");
+    let Ok(endpoint) = std::env::var("UPSCALE_SECOND_STORAGE") else {
+        eprintln!(
+            "left out: UPSCALE_SECOND_STORAGE names no second storage (checks/moto.sh starts one)"
+        );
+        return;
+    };
     let variables = [
         ("AWS_ENDPOINT_URL", endpoint.as_str()),
         ("AWS_ALLOW_HTTP", "true"),

@@ -19,6 +19,21 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "it builds the binary under test and would install it on this machine",
     ),
     (
+        "docs/operating.md",
+        "cargo install --locked cargo-deb",
+        "it would install a package on this machine: checks/packages.sh builds and reads it",
+    ),
+    (
+        "docs/operating.md",
+        "upscale task show",
+        "needs a task whose refund hangs: the store's conformance/operator.rs makes one",
+    ),
+    (
+        "docs/reliability.md",
+        "checks/figures.sh",
+        "runs the fault programme, minutes or hours of it: tests/chaos holds its short forms",
+    ),
+    (
         "docs/simulation.md",
         "cargo run --release -p upscale_core",
         "a release build of minutes: `cargo test -p upscale_core --example simulate` runs the same program",

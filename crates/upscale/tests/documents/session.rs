@@ -57,9 +57,9 @@ exec >"$OUT/said" 2>"$OUT/errors"
 "#;
 
 /// What a page writes for its reader, and what stands in its place here.
-fn replaced(text: &str, ports: &[u16; 4]) -> String {
+fn replaced(text: &str, ports: &[u16; 6]) -> String {
     let mut text = text.to_owned();
-    for (written, port) in [8080, 8081, 9090, 4318].iter().zip(ports) {
+    for (written, port) in [8080, 8081, 8082, 8083, 9090, 4318].iter().zip(ports) {
         text = text.replace(
             &format!("127.0.0.1:{written}"),
             &format!("127.0.0.1:{port}"),
@@ -112,8 +112,8 @@ impl Stores {
 }
 
 /// Ports that are free now.
-fn free_ports() -> [u16; 4] {
-    let listeners = [0; 4].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+fn free_ports() -> [u16; 6] {
+    let listeners = [0; 6].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
@@ -172,7 +172,7 @@ fn shell() -> Command {
 }
 
 /// The blocks as one program that notes which of them it is at.
-fn script(blocks: &[&Block], ports: &[u16; 4], stores: Option<&Stores>) -> String {
+fn script(blocks: &[&Block], ports: &[u16; 6], stores: Option<&Stores>) -> String {
     let block = |block: &&Block| {
         let first = block.text.lines().next().unwrap_or_default();
         let first = first.replace('\'', "");
