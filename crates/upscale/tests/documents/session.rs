@@ -74,6 +74,8 @@ fn replaced(text: &str, ports: &[u16; 6]) -> String {
         ("key_…", "$(last key_)"),
         ("ups_…", "$(last ups_)"),
         ("usk_live_…", "$(last usk_live_)"),
+        ("sk_test_…", "sk_test_documents"),
+        ("whsec_…", "whsec_documents"),
         ("https://…", "https://example.com/model"),
     ] {
         text = text.replace(written, here);
