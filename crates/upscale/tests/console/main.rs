@@ -118,6 +118,7 @@ async fn from_signing_up_to_the_ledger() {
     visit.make_a_key().await;
     let task = visit.play().await;
     visit.look_around(&task).await;
+    visit.look_at_the_door().await;
     visit.revoke_and_leave().await;
     chromium.stop(visit.browser).await;
     let mut world = visit.world;
@@ -303,6 +304,23 @@ impl Visit {
                 "Purchase"
             ])
         );
+    }
+
+    /// The second factor's QR code and the way to a new password.
+    async fn look_at_the_door(&self) {
+        let browser = &self.browser;
+        self.goto("/settings").await;
+        click(browser, "form[action='/settings/second-factor'] button").await;
+        let drawn = "const box = document.querySelector('.qr path').getBBox(); return [box.width, box.height]";
+        text(browser, "#secret").await;
+        let size = run(browser, drawn).await;
+        assert!(
+            size[0].as_f64().unwrap() >= 21.0 && size[0] == size[1],
+            "{size}"
+        );
+        photograph(browser, "second-factor").await;
+        self.goto("/reset").await;
+        photograph(browser, "reset").await;
     }
 
     /// A revoked key is asked about first.

@@ -89,7 +89,7 @@ fn curl(base_url: &str, image_url: &str, factor: usize, faces: bool) -> String {
         literal(image_url)
     );
     format!(
-        "curl {} \\\n  -H \"Authorization: Bearer $UPSCALE_API_KEY\" \\\n  -H \"Idempotency-Key: $(uuidgen)\" \\\n  \
+        "curl {} \\\n  -H \"Authorization: Bearer $UPSCALE_API_KEY\" \\\n  -H \"Idempotency-Key: image-$(date +%s)-$RANDOM\" \\\n  \
          -H 'Content-Type: application/json' \\\n  -d {}",
         shell(&format!("{base_url}/api/v1/upscales")),
         shell(&body)

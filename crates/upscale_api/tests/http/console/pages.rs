@@ -155,7 +155,7 @@ async fn every_line_of_the_ledger_and_every_task_stands_on_exactly_one_page() {
         for (first, mark, each, sizes) in [
             (
                 "/credits",
-                "<tr><td>",
+                "<td data-label=\"Line\">",
                 "href=\"/credits?before=",
                 &[50, 50, 6][..],
             ),
