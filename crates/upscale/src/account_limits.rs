@@ -165,7 +165,9 @@ pub(crate) async fn actions(
 ) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let account = account.map(account_id).transpose()?;
-    let found = store.list_actions(account.as_ref(), limit).await?;
+    let found = store
+        .list_actions(account.as_ref(), i64::MAX, limit)
+        .await?;
     let actions: Vec<ActionBody> = found.iter().map(ActionBody::from).collect();
     if data.json {
         return output::json(&serde_json::json!({ "actions": actions }));

@@ -33,7 +33,7 @@ pub use answers::{
 };
 pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use operator::{
-    AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction, OperatorTask,
+    AccountCursor, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction, OperatorTask,
     OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{

@@ -2,11 +2,15 @@
 //! anyone, workers. Who may do so is decided before this is called.
 
 use upscale_core::{
-    AccountId, Credits, OwnLimits, RequestId, Scale, Task, TaskId, Timestamp,
+    AccountId, Credits, KeyId, OwnLimits, RequestId, Scale, Task, TaskId, Timestamp, TokenHash,
+    UserId,
     limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX},
 };
 
-use crate::{Account, Store, StoreError, purchase::check_reference, store::count_refunds};
+use crate::{
+    Account, KeyRecord, LedgerLine, PurchaseOutcome, Store, StoreError, User,
+    purchase::check_reference, store::count_refunds,
+};
 
 /// Who did something, and why: kept with what was done, for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +63,21 @@ pub struct OperatorAction {
     pub account_id: AccountId,
     /// Who.
     pub operator: String,
-    /// `adjust`, `limits` or `refund`.
+    /// `adjust`, `limits`, `refund`, `credit`, `revoke` or `reset`.
     pub action: String,
     /// What exactly.
     pub detail: String,
     /// Why.
     pub reason: String,
+}
+
+/// The last account of a page: the next page begins after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountCursor {
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Its name.
+    pub id: AccountId,
 }
 
 /// Which tasks to list; each kind is found by an index.
@@ -203,9 +216,22 @@ pub(crate) fn show_limits(own: OwnLimits) -> String {
     )
 }
 
+/// Any text as part of a pattern of SQL's LIKE, whose escape is `\`.
+pub(crate) fn pattern_of(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for character in text.trim().chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}
+
 impl Store {
     /// Sets the account's limits in place of what was set before; a number that is none is the contract's. Counts
-    /// from the next request on. None when there is no such account.
+    /// from the next request on. Where nothing changes nothing is recorded. None when there is no such account.
     pub async fn set_limits(
         &self,
         account: &AccountId,
@@ -249,15 +275,104 @@ impl Store {
         Ok(outcome)
     }
 
-    /// What operators did, newest first; of one account or of all.
+    /// Books a purchase that an operator was told of: as [`Store::credit_account`], with who and why.
+    pub async fn book_purchase(
+        &self,
+        account: &AccountId,
+        credits: Credits,
+        reference: &str,
+        by: &OnBehalf,
+    ) -> Result<PurchaseOutcome, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.book_purchase(account, credits, reference, by).await,
+            Self::Postgres(db) => db.book_purchase(account, credits, reference, by).await,
+        }
+    }
+
+    /// Revokes anybody's key: refused from the next request on. Recorded once; none when there is no such key.
+    pub async fn revoke_key_of_anyone(
+        &self,
+        key: &KeyId,
+        by: &OnBehalf,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.revoke_key_of_anyone(key, by).await,
+            Self::Postgres(db) => db.revoke_key_of_anyone(key, by).await,
+        }
+    }
+
+    /// A link that sets a new password, as [`Store::create_reset`], for a user who asked an operator. The same link
+    /// asked for again changes and records nothing. None when there is no such user.
+    pub async fn reset_password_of(
+        &self,
+        user: &UserId,
+        reset: &TokenHash,
+        seconds: i64,
+        by: &OnBehalf,
+    ) -> Result<Option<User>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.reset_password_of(user, reset, seconds, by).await,
+            Self::Postgres(db) => db.reset_password_of(user, reset, seconds, by).await,
+        }
+    }
+
+    /// What operators did, of one account or of all: those whose number is below this one, newest first.
     pub async fn list_actions(
         &self,
         account: Option<&AccountId>,
+        before: i64,
         limit: u32,
     ) -> Result<Vec<OperatorAction>, StoreError> {
         match self {
-            Self::Sqlite(db) => db.list_actions(account, limit).await,
-            Self::Postgres(db) => db.list_actions(account, limit).await,
+            Self::Sqlite(db) => db.list_actions(account, before, limit).await,
+            Self::Postgres(db) => db.list_actions(account, before, limit).await,
+        }
+    }
+
+    /// Accounts whose id, name or a user's e-mail address holds this text (ASCII letters in whichever case), newest
+    /// first. Looks at every account.
+    pub async fn search_accounts(
+        &self,
+        text: &str,
+        after: Option<&AccountCursor>,
+        limit: u32,
+    ) -> Result<Vec<Account>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.search_accounts(text, after, limit).await,
+            Self::Postgres(db) => db.search_accounts(text, after, limit).await,
+        }
+    }
+
+    /// The people who sign in for this account, oldest first, at most 10,000.
+    pub async fn list_users_of(&self, account: &AccountId) -> Result<Vec<User>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.list_users_of(account).await,
+            Self::Postgres(db) => db.list_users_of(account).await,
+        }
+    }
+
+    /// Accounts that take no new tasks because an audit found their books wrong.
+    pub async fn list_stopped_accounts(&self) -> Result<Vec<AccountId>, StoreError> {
+        let stopped = match self {
+            Self::Sqlite(db) => db.list_stopped().await?,
+            Self::Postgres(db) => db.list_stopped().await?,
+        };
+        Ok(stopped.into_iter().collect())
+    }
+
+    /// The transfers of one task, oldest first; they outlive its record.
+    pub async fn list_ledger_of_task(&self, task: &TaskId) -> Result<Vec<LedgerLine>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.list_ledger_of_task(task).await,
+            Self::Postgres(db) => db.list_ledger_of_task(task).await,
+        }
+    }
+
+    /// The ledger's lines from this moment on added up, kind by kind. Reads them and those of the hour before.
+    pub async fn sum_ledger_since(&self, from: Timestamp) -> Result<Vec<LedgerSum>, StoreError> {
+        match self {
+            Self::Sqlite(db) => db.sum_ledger_since(from).await,
+            Self::Postgres(db) => db.sum_ledger_since(from).await,
         }
     }
 

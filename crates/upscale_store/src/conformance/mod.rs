@@ -22,6 +22,7 @@ mod limits;
 mod model;
 mod nth_fault;
 mod operator;
+mod operators_console;
 mod payment_pages;
 mod payments;
 mod properties;

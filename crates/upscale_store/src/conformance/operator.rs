@@ -99,7 +99,11 @@ async fn a_limit_above_the_contracts_lets_more_in_and_one_taken_away_is_the_cont
             matches!(refused, CreateOutcome::ActiveLimit { limit: 20, .. }),
             "{refused:?}"
         );
-        let actions = at.store.list_actions(Some(&account), 10).await.unwrap();
+        let actions = at
+            .store
+            .list_actions(Some(&account), i64::MAX, 10)
+            .await
+            .unwrap();
         assert_eq!(actions.len(), 2);
         assert_eq!(
             actions[0].detail,
@@ -135,7 +139,7 @@ async fn limits_that_are_none_are_refused() {
                 .unwrap(),
             None
         );
-        assert_eq!(at.store.list_actions(None, 10).await.unwrap(), []);
+        assert_eq!(at.store.list_actions(None, i64::MAX, 10).await.unwrap(), []);
     })
     .await;
 }
@@ -175,7 +179,7 @@ async fn an_adjustment_counts_once_a_reference_however_often_it_is_asked_for() {
         assert_eq!(standing.activated_at, None);
         assert_eq!(
             at.store
-                .list_actions(Some(&account), 10)
+                .list_actions(Some(&account), i64::MAX, 10)
                 .await
                 .unwrap()
                 .len(),
@@ -215,7 +219,7 @@ async fn no_adjustment_takes_what_is_not_there() {
         assert_eq!(refused, AdjustOutcome::TooLittle { available: left });
         assert_eq!(
             at.store
-                .list_actions(Some(&account), 10)
+                .list_actions(Some(&account), i64::MAX, 10)
                 .await
                 .unwrap()
                 .len(),
@@ -292,7 +296,7 @@ async fn a_hanging_refund_is_returned_once_and_says_by_whom() {
         assert_eq!(returned.count(), 1);
         let account = &hangs[0].task.account_id;
         assert_eq!(at.account(account).await.available, limits::PRICE);
-        let actions = at.store.list_actions(None, 10).await.unwrap();
+        let actions = at.store.list_actions(None, i64::MAX, 10).await.unwrap();
         assert_eq!(actions.len(), 1);
         assert_eq!(
             (&actions[0].account_id, actions[0].action.as_str()),

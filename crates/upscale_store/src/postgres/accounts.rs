@@ -7,7 +7,7 @@ use super::{
     Db, Tx,
     rows::{count, own_limits, parsed, time, time_if_any},
 };
-use crate::{Account, StoreError};
+use crate::{Account, AccountCursor, StoreError, operator::pattern_of};
 
 /// Accounts one listing shows at most.
 const LISTED_MAX: i64 = 10_000;
@@ -34,6 +34,32 @@ impl Db {
         let sql = format!("{ACCOUNT} ORDER BY created_at, id LIMIT $2");
         tx.list(&sql, &[&tx.now.utc_day(), &LISTED_MAX], account)
             .await
+    }
+
+    pub(crate) async fn search_accounts(
+        &self,
+        text: &str,
+        after: Option<&AccountCursor>,
+        limit: u32,
+    ) -> Result<Vec<Account>, StoreError> {
+        let (at, id) = after.map_or((i64::MAX, ""), |after| {
+            (after.created_at.micros(), after.id.as_str())
+        });
+        let sql = format!(
+            "{ACCOUNT} WHERE (account.created_at, account.id) < ($3, $4)
+                 AND (account.id ILIKE $2 OR account.name ILIKE $2
+                     OR EXISTS (SELECT 1 FROM console_user WHERE console_user.account_id = account.id
+                         AND email ILIKE $2))
+             ORDER BY account.created_at DESC, account.id DESC LIMIT $5"
+        );
+        let tx = self.read().await?;
+        let (pattern, limit) = (pattern_of(text), i64::from(limit));
+        tx.list(
+            &sql,
+            &[&tx.now.utc_day(), &pattern, &at, &id, &limit],
+            account,
+        )
+        .await
     }
 }
 

@@ -65,7 +65,7 @@ impl Db {
     pub(crate) async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
         let tx = self.begin().await?;
         let revoked = revoke_key(&tx, key).await;
-        tx.end(revoked).await
+        Ok(tx.end(revoked).await?.0)
     }
 
     pub(crate) async fn find_caller(&self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
@@ -139,13 +139,17 @@ async fn rotate_key(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<NewKey
     create_key(tx, &old.account_id, old.permission, &old.name).await
 }
 
-async fn revoke_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
-    revoke_at(tx, key, 0).await?;
-    find_key(tx, key).await
+/// The key, and whether it was alive until now.
+pub(super) async fn revoke_key(
+    tx: &Tx,
+    key: &KeyId,
+) -> Result<(Option<KeyRecord>, bool), StoreError> {
+    let was_live = revoke_at(tx, key, 0).await? == 1;
+    Ok((find_key(tx, key).await?, was_live))
 }
 
 /// Never later than an earlier revocation said. Without overlap the key is dead whatever the clock does.
-async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<(), StoreError> {
+async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<u64, StoreError> {
     let overlap = overlap_seconds.max(0);
     tx.execute(
         "UPDATE api_key SET revoked_at = least(coalesce(revoked_at, $2), $2), dead = greatest(dead, $3)
@@ -157,7 +161,6 @@ async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<(), Sto
         ],
     )
     .await
-    .map(drop)
 }
 
 async fn find_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {

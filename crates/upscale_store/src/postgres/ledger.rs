@@ -3,7 +3,7 @@
 
 use futures_util::future::try_join;
 use tokio_postgres::Row;
-use upscale_core::{AccountId, Credits};
+use upscale_core::{AccountId, Credits, TaskId};
 
 use super::{
     Db, Tx,
@@ -69,6 +69,23 @@ impl Db {
             "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
              WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
             &[&account.as_str(), &before, &i64::from(limit)],
+            ledger_line,
+        )
+        .await
+    }
+
+    pub(crate) async fn list_ledger_of_task(
+        &self,
+        task: &TaskId,
+    ) -> Result<Vec<LedgerLine>, StoreError> {
+        let tx = self.read().await?;
+        // The kinds as the two indexes by task have them.
+        tx.list(
+            "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM (
+                 SELECT * FROM ledger WHERE task_id = $1 AND kind = 'reserve'
+                 UNION ALL SELECT * FROM ledger WHERE task_id = $1 AND kind IN ('charge', 'refund')
+             ) AS lines ORDER BY sequence",
+            &[&task.as_str()],
             ledger_line,
         )
         .await

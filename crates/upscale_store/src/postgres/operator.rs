@@ -2,18 +2,23 @@
 //! and why, in the same transaction.
 
 use tokio_postgres::Row;
-use upscale_core::{AccountId, Credits, OwnLimits, TaskId};
+use upscale_core::{AccountId, Credits, KeyId, OwnLimits, TaskId, TokenHash, UserId};
 
 use super::{
     Db, Tx,
     accounts::find_account,
+    keys::revoke_key,
     ledger::transfer,
+    purchase::credit_account,
     rows::{account_id, time},
     settle::refund_all,
+    users::{create_reset, find_by_id},
 };
 use crate::{
-    Account, AdjustOutcome, OnBehalf, OperatorAction, RefundOutcome, StoreError,
+    Account, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome, RefundOutcome,
+    StoreError, User,
     operator::{check_adjustment, check_limits, direction, show_limits},
+    purchase::check_purchase,
     transfer::Transfer,
 };
 
@@ -56,22 +61,62 @@ impl Db {
         tx.end(refunded).await
     }
 
+    pub(crate) async fn book_purchase(
+        &self,
+        account: &AccountId,
+        credits: Credits,
+        reference: &str,
+        by: &OnBehalf,
+    ) -> Result<PurchaseOutcome, StoreError> {
+        by.check()?;
+        check_purchase(credits, reference)?;
+        let mut tx = self.begin().await?;
+        let booked = book_purchase(&mut tx, account, credits, reference, by).await;
+        tx.end(booked).await
+    }
+
+    pub(crate) async fn revoke_key_of_anyone(
+        &self,
+        key: &KeyId,
+        by: &OnBehalf,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        by.check()?;
+        let tx = self.begin().await?;
+        let revoked = revoke_key_of_anyone(&tx, key, by).await;
+        tx.end(revoked).await
+    }
+
+    pub(crate) async fn reset_password_of(
+        &self,
+        user: &UserId,
+        reset: &TokenHash,
+        seconds: i64,
+        by: &OnBehalf,
+    ) -> Result<Option<User>, StoreError> {
+        by.check()?;
+        let tx = self.begin().await?;
+        let made = reset_password_of(&tx, user, reset, seconds, by).await;
+        tx.end(made).await
+    }
+
     pub(crate) async fn list_actions(
         &self,
         account: Option<&AccountId>,
+        before: i64,
         limit: u32,
     ) -> Result<Vec<OperatorAction>, StoreError> {
         let tx = self.read().await?;
         let limit = i64::from(limit);
         match account {
             Some(account) => {
-                let sql = "SELECT * FROM operator_action WHERE account_id = $1 ORDER BY sequence DESC LIMIT $2";
-                tx.list(sql, &[&account.as_str(), &limit], operator_action)
+                let sql = "SELECT * FROM operator_action WHERE account_id = $1 AND sequence < $2
+                     ORDER BY sequence DESC LIMIT $3";
+                tx.list(sql, &[&account.as_str(), &before, &limit], operator_action)
                     .await
             }
             None => {
-                let sql = "SELECT * FROM operator_action ORDER BY sequence DESC LIMIT $1";
-                tx.list(sql, &[&limit], operator_action).await
+                let sql = "SELECT * FROM operator_action WHERE sequence < $1 ORDER BY sequence DESC LIMIT $2";
+                tx.list(sql, &[&before, &limit], operator_action).await
             }
         }
     }
@@ -87,6 +132,9 @@ async fn set_limits(
     let Some(before) = find_account(tx, account).await? else {
         return Ok(None);
     };
+    if before.own_limits == own {
+        return Ok(Some(before));
+    }
     let [requests, active, daily] = [
         own.create_requests_per_minute,
         own.active_tasks,
@@ -179,6 +227,55 @@ async fn retry_refund(
             Ok(RefundOutcome::Refunded)
         }
     }
+}
+
+async fn book_purchase(
+    tx: &mut Tx,
+    account: &AccountId,
+    credits: Credits,
+    reference: &str,
+    by: &OnBehalf,
+) -> Result<PurchaseOutcome, StoreError> {
+    let outcome = credit_account(tx, account, credits, reference).await?;
+    if outcome == PurchaseOutcome::Credited {
+        let detail = format!("{credits} credits, reference {reference}");
+        record(tx, account, "credit", &detail, by).await?;
+    }
+    Ok(outcome)
+}
+
+async fn revoke_key_of_anyone(
+    tx: &Tx,
+    key: &KeyId,
+    by: &OnBehalf,
+) -> Result<Option<KeyRecord>, StoreError> {
+    let (revoked, was_live) = revoke_key(tx, key).await?;
+    if let Some(revoked) = revoked.as_ref().filter(|_| was_live) {
+        let detail = format!("{key}, which ends in {}", revoked.hint);
+        record(tx, &revoked.account_id, "revoke", &detail, by).await?;
+    }
+    Ok(revoked)
+}
+
+/// The user's row is locked, so that of two equal forms at once the second finds the link of the first.
+async fn reset_password_of(
+    tx: &Tx,
+    user: &UserId,
+    reset: &TokenHash,
+    seconds: i64,
+    by: &OnBehalf,
+) -> Result<Option<User>, StoreError> {
+    let Some(found) = find_by_id(tx, user, "FOR UPDATE").await? else {
+        return Ok(None);
+    };
+    let same = "SELECT 1 FROM password_reset WHERE hash = $1";
+    let is_there = tx.find(same, &[&reset.as_str()], |_| Ok(())).await?;
+    if is_there.is_none() {
+        create_reset(tx, user, reset, seconds).await?;
+        let detail = format!("a link for {}", found.email);
+        record(tx, &found.account_id, "reset", &detail, by).await?;
+    }
+    Ok(Some(found))
 }
 
 async fn record(

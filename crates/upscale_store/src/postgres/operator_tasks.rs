@@ -1,7 +1,7 @@
 //! What an operator looks at beside accounts: tasks of anyone, workers, and the ledger as a whole.
 
 use tokio_postgres::Row;
-use upscale_core::{Credits, RequestId, Scale, TaskId};
+use upscale_core::{Credits, RequestId, Scale, TaskId, Timestamp};
 
 use super::{
     Db,
@@ -80,19 +80,39 @@ impl Db {
                 "SELECT kind, debit, credit, count(*) AS transfers, CAST(sum(amount) AS BIGINT) AS amount FROM ledger
                  GROUP BY kind, debit, credit ORDER BY min(sequence)",
                 &[],
-                |row| {
-                    Ok(LedgerSum {
-                        kind: row.try_get("kind")?,
-                        debit: row.try_get("debit")?,
-                        credit: row.try_get("credit")?,
-                        transfers: whole_column("transfers", row.try_get("transfers")?)?,
-                        amount: Credits::from_thousandths(row.try_get("amount")?),
-                    })
-                },
+                ledger_sum,
             )
             .await;
         tx.end(sums).await
     }
+
+    pub(crate) async fn sum_ledger_since(
+        &self,
+        from: Timestamp,
+    ) -> Result<Vec<LedgerSum>, StoreError> {
+        let tx = self.read().await?;
+        // There is no index by time. Numbers grow with it but for moments, so the last line of an hour before stands
+        // below all that are wanted; it is found from the newest backwards.
+        tx.list(
+            "SELECT kind, debit, credit, count(*) AS transfers, CAST(sum(amount) AS BIGINT) AS amount FROM ledger
+             WHERE at >= $1 AND sequence > coalesce(
+                 (SELECT sequence FROM ledger WHERE at < $2 ORDER BY sequence DESC LIMIT 1), 0)
+             GROUP BY kind, debit, credit ORDER BY min(sequence)",
+            &[&from.micros(), &from.plus_seconds(-3_600).micros()],
+            ledger_sum,
+        )
+        .await
+    }
+}
+
+fn ledger_sum(row: &Row) -> Result<LedgerSum, StoreError> {
+    Ok(LedgerSum {
+        kind: row.try_get("kind")?,
+        debit: row.try_get("debit")?,
+        credit: row.try_get("credit")?,
+        transfers: whole_column("transfers", row.try_get("transfers")?)?,
+        amount: Credits::from_thousandths(row.try_get("amount")?),
+    })
 }
 
 fn task_record(row: &Row) -> Result<OperatorTask, StoreError> {

@@ -23,7 +23,7 @@ impl Db {
     }
 }
 
-async fn credit_account(
+pub(super) async fn credit_account(
     tx: &mut Tx,
     account: &AccountId,
     credits: Credits,

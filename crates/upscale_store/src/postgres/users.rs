@@ -34,6 +34,13 @@ impl Db {
         self.read().await?.list(sql, &[&LISTED_MAX], user).await
     }
 
+    pub(crate) async fn list_users_of(&self, account: &AccountId) -> Result<Vec<User>, StoreError> {
+        let sql = "SELECT *, id AS user_id FROM console_user WHERE account_id = $1
+             ORDER BY created_at, console_user.id LIMIT $2";
+        let tx = self.read().await?;
+        tx.list(sql, &[&account.as_str(), &LISTED_MAX], user).await
+    }
+
     pub(crate) async fn set_password(
         &self,
         user: &UserId,
@@ -148,7 +155,7 @@ async fn set_password(tx: &Tx, user: &UserId, password_hash: &str) -> Result<(),
     tx.execute(sessions, &[&user.as_str()]).await.map(drop)
 }
 
-async fn create_reset(
+pub(super) async fn create_reset(
     tx: &Tx,
     user: &UserId,
     reset: &TokenHash,
@@ -174,6 +181,16 @@ async fn use_reset(tx: &Tx, reset: &TokenHash, password_hash: &str) -> Result<bo
     };
     set_password(tx, &user.id, password_hash).await?;
     Ok(true)
+}
+
+/// Its row is locked where that is asked for (`FOR UPDATE`).
+pub(super) async fn find_by_id(
+    tx: &Tx,
+    id: &UserId,
+    lock: &str,
+) -> Result<Option<User>, StoreError> {
+    let sql = format!("SELECT *, id AS user_id FROM console_user WHERE id = $1 {lock}");
+    tx.find(&sql, &[&id.as_str()], user).await
 }
 
 async fn find_by_email(tx: &Tx, email: &Email) -> Result<Option<User>, StoreError> {

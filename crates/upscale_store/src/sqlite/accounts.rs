@@ -7,7 +7,7 @@ use super::{
     Db, Tx,
     rows::{count, own_limits, parsed, time, time_if_any},
 };
-use crate::{Account, StoreError};
+use crate::{Account, AccountCursor, StoreError, operator::pattern_of};
 
 /// Accounts one listing shows at most.
 const LISTED_MAX: u32 = 10_000;
@@ -33,6 +33,32 @@ impl Db {
         self.read(|tx| {
             let sql = format!("{ACCOUNT} ORDER BY created_at, id LIMIT ?2");
             tx.list(&sql, params![tx.now.utc_day(), LISTED_MAX], account)
+        })
+        .await
+    }
+}
+
+impl Db {
+    pub(crate) async fn search_accounts(
+        &self,
+        text: &str,
+        after: Option<&AccountCursor>,
+        limit: u32,
+    ) -> Result<Vec<Account>, StoreError> {
+        let (pattern, after) = (pattern_of(text), after.cloned());
+        self.read(move |tx| {
+            let (at, id) = after.map_or((i64::MAX, String::new()), |after| {
+                (after.created_at.micros(), after.id.to_string())
+            });
+            let sql = format!(
+                "{ACCOUNT} WHERE (account.created_at, account.id) < (?3, ?4)
+                     AND (account.id LIKE ?2 ESCAPE '\\' OR account.name LIKE ?2 ESCAPE '\\'
+                         OR EXISTS (SELECT 1 FROM console_user WHERE console_user.account_id = account.id
+                             AND email LIKE ?2 ESCAPE '\\'))
+                 ORDER BY account.created_at DESC, account.id DESC LIMIT ?5"
+            );
+            let params = params![tx.now.utc_day(), pattern, at, id, limit];
+            tx.list(&sql, params, account)
         })
         .await
     }

@@ -72,11 +72,7 @@ impl Db {
 
     pub(crate) async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
         let key = key.clone();
-        self.write(move |tx| {
-            revoke_at(tx, &key, 0)?;
-            find_key(tx, &key)
-        })
-        .await
+        self.write(move |tx| Ok(revoke_key(tx, &key)?.0)).await
     }
 
     pub(crate) async fn find_caller(&self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
@@ -155,8 +151,17 @@ fn rotate_key(
     create_key(tx, &old.account_id, old.permission, &old.name)
 }
 
+/// The key, and whether it was alive until now.
+pub(super) fn revoke_key(
+    tx: &Tx<'_>,
+    key: &KeyId,
+) -> Result<(Option<KeyRecord>, bool), StoreError> {
+    let was_live = revoke_at(tx, key, 0)? == 1;
+    Ok((find_key(tx, key)?, was_live))
+}
+
 /// Never later than an earlier revocation said. Without overlap the key is dead whatever the clock does.
-fn revoke_at(tx: &Tx<'_>, key: &KeyId, overlap_seconds: i64) -> Result<(), StoreError> {
+fn revoke_at(tx: &Tx<'_>, key: &KeyId, overlap_seconds: i64) -> Result<usize, StoreError> {
     let overlap = overlap_seconds.max(0);
     tx.execute(
         "UPDATE api_key SET revoked_at = min(coalesce(revoked_at, ?2), ?2), dead = max(dead, ?3)
@@ -167,7 +172,6 @@ fn revoke_at(tx: &Tx<'_>, key: &KeyId, overlap_seconds: i64) -> Result<(), Store
             overlap == 0
         ],
     )
-    .map(drop)
 }
 
 fn find_key(tx: &Tx<'_>, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {

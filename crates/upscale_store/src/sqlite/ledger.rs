@@ -2,7 +2,7 @@
 //! Purchase, payment, adjustment, create and settle call this; nothing else moves money.
 
 use rusqlite::{Row, params};
-use upscale_core::{AccountId, Credits};
+use upscale_core::{AccountId, Credits, TaskId};
 
 use super::{
     Db, Tx,
@@ -62,6 +62,25 @@ impl Db {
                 "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
                  WHERE account_id = ?1 AND sequence < ?2 ORDER BY sequence DESC LIMIT ?3",
                 params![account.as_str(), before, limit],
+                ledger_line,
+            )
+        })
+        .await
+    }
+
+    pub(crate) async fn list_ledger_of_task(
+        &self,
+        task: &TaskId,
+    ) -> Result<Vec<LedgerLine>, StoreError> {
+        let task = task.clone();
+        self.read(move |tx| {
+            // The kinds as the two indexes by task have them.
+            tx.list(
+                "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM (
+                     SELECT * FROM ledger WHERE task_id = ?1 AND kind = 'reserve'
+                     UNION ALL SELECT * FROM ledger WHERE task_id = ?1 AND kind IN ('charge', 'refund')
+                 ) ORDER BY sequence",
+                [task.as_str()],
                 ledger_line,
             )
         })

@@ -2,17 +2,21 @@
 //! and why, in the same transaction.
 
 use rusqlite::{Row, params};
-use upscale_core::{AccountId, Credits, OwnLimits, TaskId};
+use upscale_core::{AccountId, Credits, KeyId, OwnLimits, TaskId, TokenHash, UserId};
 
 use super::{
     Db, Tx,
     accounts::find_account,
+    keys::revoke_key,
     ledger::transfer,
+    purchase::credit_account,
     rows::{account_id, time},
     settle::refund_all,
+    users::{create_reset, find_by_id},
 };
 use crate::{
-    Account, AdjustOutcome, OnBehalf, OperatorAction, RefundOutcome, StoreError,
+    Account, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome, RefundOutcome,
+    StoreError, User,
     operator::{check_adjustment, check_limits, direction, show_limits},
     transfer::Transfer,
 };
@@ -55,21 +59,85 @@ impl Db {
         self.write(move |tx| retry_refund(tx, &task, &by)).await
     }
 
+    pub(crate) async fn book_purchase(
+        &self,
+        account: &AccountId,
+        credits: Credits,
+        reference: &str,
+        by: &OnBehalf,
+    ) -> Result<PurchaseOutcome, StoreError> {
+        by.check()?;
+        let (account, reference, by) = (account.clone(), reference.to_owned(), by.clone());
+        self.write(move |tx| {
+            let outcome = credit_account(tx, &account, credits, &reference)?;
+            if outcome == PurchaseOutcome::Credited {
+                let detail = format!("{credits} credits, reference {reference}");
+                record(tx, &account, "credit", &detail, &by)?;
+            }
+            Ok(outcome)
+        })
+        .await
+    }
+
+    pub(crate) async fn revoke_key_of_anyone(
+        &self,
+        key: &KeyId,
+        by: &OnBehalf,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        by.check()?;
+        let (key, by) = (key.clone(), by.clone());
+        self.write(move |tx| {
+            let (revoked, was_live) = revoke_key(tx, &key)?;
+            if let Some(revoked) = revoked.as_ref().filter(|_| was_live) {
+                let detail = format!("{key}, which ends in {}", revoked.hint);
+                record(tx, &revoked.account_id, "revoke", &detail, &by)?;
+            }
+            Ok(revoked)
+        })
+        .await
+    }
+
+    pub(crate) async fn reset_password_of(
+        &self,
+        user: &UserId,
+        reset: &TokenHash,
+        seconds: i64,
+        by: &OnBehalf,
+    ) -> Result<Option<User>, StoreError> {
+        by.check()?;
+        let (user, reset, by) = (user.clone(), reset.clone(), by.clone());
+        self.write(move |tx| {
+            let Some(found) = find_by_id(tx, &user)? else {
+                return Ok(None);
+            };
+            let same = "SELECT 1 FROM password_reset WHERE hash = ?1";
+            if tx.find(same, [reset.as_str()], |_| Ok(()))?.is_none() {
+                create_reset(tx, &user, &reset, seconds)?;
+                let detail = format!("a link for {}", found.email);
+                record(tx, &found.account_id, "reset", &detail, &by)?;
+            }
+            Ok(Some(found))
+        })
+        .await
+    }
+
     pub(crate) async fn list_actions(
         &self,
         account: Option<&AccountId>,
+        before: i64,
         limit: u32,
     ) -> Result<Vec<OperatorAction>, StoreError> {
         let account = account.cloned();
         self.read(move |tx| match account {
             Some(account) => tx.list(
-                "SELECT * FROM operator_action WHERE account_id = ?1 ORDER BY sequence DESC LIMIT ?2",
-                params![account.as_str(), limit],
+                "SELECT * FROM operator_action WHERE account_id = ?1 AND sequence < ?2
+                 ORDER BY sequence DESC LIMIT ?3",
+                params![account.as_str(), before, limit],
                 operator_action,
             ),
             None => tx.list(
-                "SELECT * FROM operator_action ORDER BY sequence DESC LIMIT ?1",
-                [limit],
+                "SELECT * FROM operator_action WHERE sequence < ?1 ORDER BY sequence DESC LIMIT ?2",
+                params![before, limit],
                 operator_action,
             ),
         })
@@ -86,6 +154,9 @@ fn set_limits(
     let Some(before) = find_account(tx, account)? else {
         return Ok(None);
     };
+    if before.own_limits == own {
+        return Ok(Some(before));
+    }
     tx.execute_one(
         "UPDATE account SET limit_create_requests = ?2, limit_active_tasks = ?3, limit_daily_tasks = ?4
          WHERE id = ?1",

@@ -1,7 +1,7 @@
 //! What an operator looks at beside accounts: tasks of anyone, workers, and the ledger as a whole.
 
 use rusqlite::{Row, params};
-use upscale_core::{Credits, RequestId, Scale, TaskId};
+use upscale_core::{Credits, RequestId, Scale, TaskId, Timestamp};
 
 use super::{
     Db,
@@ -82,19 +82,40 @@ impl Db {
                 "SELECT kind, debit, credit, count(*) AS transfers, sum(amount) AS amount FROM ledger
                  GROUP BY kind, debit, credit ORDER BY min(sequence)",
                 [],
-                |row| {
-                    Ok(LedgerSum {
-                        kind: row.get("kind")?,
-                        debit: row.get("debit")?,
-                        credit: row.get("credit")?,
-                        transfers: whole_column("transfers", row.get("transfers")?)?,
-                        amount: Credits::from_thousandths(row.get("amount")?),
-                    })
-                },
+                ledger_sum,
             )
         })
         .await
     }
+
+    pub(crate) async fn sum_ledger_since(
+        &self,
+        from: Timestamp,
+    ) -> Result<Vec<LedgerSum>, StoreError> {
+        self.read(move |tx| {
+            // There is no index by time. Numbers grow with it but for moments, so the last line of an hour before
+            // stands below all that are wanted; it is found from the newest backwards.
+            tx.list(
+                "SELECT kind, debit, credit, count(*) AS transfers, sum(amount) AS amount FROM ledger
+                 WHERE at >= ?1 AND sequence > coalesce(
+                     (SELECT sequence FROM ledger WHERE at < ?2 ORDER BY sequence DESC LIMIT 1), 0)
+                 GROUP BY kind, debit, credit ORDER BY min(sequence)",
+                [from.micros(), from.plus_seconds(-3_600).micros()],
+                ledger_sum,
+            )
+        })
+        .await
+    }
+}
+
+fn ledger_sum(row: &Row<'_>) -> Result<LedgerSum, StoreError> {
+    Ok(LedgerSum {
+        kind: row.get("kind")?,
+        debit: row.get("debit")?,
+        credit: row.get("credit")?,
+        transfers: whole_column("transfers", row.get("transfers")?)?,
+        amount: Credits::from_thousandths(row.get("amount")?),
+    })
 }
 
 fn task_record(row: &Row<'_>) -> Result<OperatorTask, StoreError> {

@@ -23,7 +23,7 @@ impl Db {
     }
 }
 
-fn credit_account(
+pub(super) fn credit_account(
     tx: &Tx<'_>,
     account: &AccountId,
     credits: Credits,

@@ -42,6 +42,19 @@ impl Db {
         .await
     }
 
+    pub(crate) async fn list_users_of(&self, account: &AccountId) -> Result<Vec<User>, StoreError> {
+        let account = account.clone();
+        self.read(move |tx| {
+            tx.list(
+                "SELECT *, id AS user_id FROM console_user WHERE account_id = ?1
+                 ORDER BY created_at, id LIMIT ?2",
+                params![account.as_str(), LISTED_MAX],
+                user,
+            )
+        })
+        .await
+    }
+
     pub(crate) async fn set_password(
         &self,
         user: &UserId,
@@ -90,21 +103,8 @@ impl Db {
         seconds: i64,
     ) -> Result<(), StoreError> {
         let (user, reset) = (user.clone(), reset.clone());
-        self.write(move |tx| {
-            tx.execute(
-                "DELETE FROM password_reset WHERE user_id = ?1",
-                [user.as_str()],
-            )?;
-            tx.execute_one(
-                "INSERT INTO password_reset (hash, user_id, expires_at) VALUES (?1, ?2, ?3)",
-                params![
-                    reset.as_str(),
-                    user.as_str(),
-                    tx.now.plus_seconds(seconds).micros()
-                ],
-            )
-        })
-        .await
+        self.write(move |tx| create_reset(tx, &user, &reset, seconds))
+            .await
     }
 
     pub(crate) async fn find_reset(&self, reset: &TokenHash) -> Result<Option<User>, StoreError> {
@@ -177,6 +177,34 @@ fn set_password(tx: &Tx<'_>, user: &str, password_hash: &str) -> Result<(), Stor
     tx.execute("DELETE FROM password_reset WHERE user_id = ?1", [user])?;
     tx.execute("DELETE FROM console_session WHERE user_id = ?1", [user])
         .map(drop)
+}
+
+pub(super) fn create_reset(
+    tx: &Tx<'_>,
+    user: &UserId,
+    reset: &TokenHash,
+    seconds: i64,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM password_reset WHERE user_id = ?1",
+        [user.as_str()],
+    )?;
+    tx.execute_one(
+        "INSERT INTO password_reset (hash, user_id, expires_at) VALUES (?1, ?2, ?3)",
+        params![
+            reset.as_str(),
+            user.as_str(),
+            tx.now.plus_seconds(seconds).micros()
+        ],
+    )
+}
+
+pub(super) fn find_by_id(tx: &Tx<'_>, id: &UserId) -> Result<Option<User>, StoreError> {
+    tx.find(
+        "SELECT *, id AS user_id FROM console_user WHERE id = ?1",
+        [id.as_str()],
+        user,
+    )
 }
 
 fn find_by_email(tx: &Tx<'_>, email: &Email) -> Result<Option<User>, StoreError> {
