@@ -20,6 +20,7 @@ mod share;
 mod source_url;
 mod task;
 mod trace;
+mod typed;
 
 pub use admit::{
     AccountFacts, AccountLimits, Admission, OwnLimits, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit,
@@ -45,3 +46,6 @@ pub use share::{slots_of_image, threads_of_slots};
 pub use source_url::{SourceUrl, parse_target};
 pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};
 pub use trace::{Fact, Span, SpanId, SpanKind, TraceId, TraceParent, listen_to_spans, record_span};
+pub use typed::{
+    check_one_line, parse_name, parse_own_limit, parse_reason, parse_reference, parse_signed_credits,
+};

@@ -3,9 +3,9 @@
 use std::{path::PathBuf, str::FromStr};
 
 use upscale_core::{
-    Credits, Currency, Email, Package, Permission, Scale,
-    limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX, REFERENCE_BYTES_MAX},
+    Credits, Currency, Email, Package, Permission, Scale, check_one_line, parse_own_limit,
 };
+pub(super) use upscale_core::{parse_name, parse_reason, parse_reference, parse_signed_credits};
 
 /// Columns and rows, as in `640x480`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,80 +62,12 @@ pub(super) fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "not a share from 0 to 1".to_owned())
 }
 
-pub(super) fn parse_name(text: &str) -> Result<String, String> {
-    check_one_line(text)?;
-    let chars = text.chars().count();
-    let allowed = 1..=NAME_CHARS_MAX;
-    if allowed.contains(&chars) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "a name has 1 to {NAME_CHARS_MAX} characters, this one {chars}"
-    ))
-}
-
-pub(super) fn parse_reference(text: &str) -> Result<String, String> {
-    check_one_line(text)?;
-    let bytes = text.len();
-    let allowed = 1..=REFERENCE_BYTES_MAX;
-    if allowed.contains(&bytes) {
-        return Ok(text.to_owned());
-    }
-    Err(format!(
-        "a reference has 1 to {REFERENCE_BYTES_MAX} bytes, this one {bytes}"
-    ))
-}
-
-pub(super) fn parse_reason(text: &str) -> Result<String, String> {
-    check_one_line(text)?;
-    let chars = text.trim().chars().count();
-    if (1..=REASON_CHARS_MAX).contains(&chars) {
-        return Ok(text.trim().to_owned());
-    }
-    Err(format!(
-        "a reason has 1 to {REASON_CHARS_MAX} characters, this one {chars}"
-    ))
-}
-
 /// One limit of an account: its own number, or none for the contract's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OneLimit(pub(crate) Option<u32>);
 
 pub(super) fn parse_limit(text: &str) -> Result<OneLimit, String> {
-    if text == "contract" {
-        return Ok(OneLimit(None));
-    }
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (1..=ACCOUNT_LIMIT_MAX).contains(number));
-    match number {
-        Some(number) => Ok(OneLimit(Some(number))),
-        None => Err(format!("a limit is 1 to {ACCOUNT_LIMIT_MAX}, or contract")),
-    }
-}
-
-/// Above or below 0.
-pub(super) fn parse_signed_credits(text: &str) -> Result<Credits, String> {
-    let (size, sign) = match text.strip_prefix('-') {
-        Some(size) => (size, -1),
-        None => (text, 1),
-    };
-    let credits = Credits::parse(size).map_err(|error| error.to_string())?;
-    if credits == Credits::ZERO {
-        return Err("an adjustment is above or below 0".to_owned());
-    }
-    Ok(Credits::from_thousandths(credits.thousandths() * sign))
-}
-
-/// A line break or an escape sequence would forge lines in tables and logs.
-fn check_one_line(text: &str) -> Result<(), String> {
-    match text.chars().find(|character| character.is_control()) {
-        None => Ok(()),
-        Some(character) => Err(format!(
-            "the control character {character:?} is not allowed"
-        )),
-    }
+    parse_own_limit(text).map(OneLimit)
 }
 
 pub(super) fn parse_email(text: &str) -> Result<Email, String> {
