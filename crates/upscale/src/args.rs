@@ -20,8 +20,8 @@ pub(crate) use self::{
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{OneLimit, PictureSize},
     roles::{
-        ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs, StorageArgs,
-        StripeArgs, WorkArgs, WorkerArgs,
+        AdminArgs, ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs,
+        StorageArgs, StripeArgs, WorkArgs, WorkerArgs,
     },
     user::{LinkArgs, UserCommand},
 };

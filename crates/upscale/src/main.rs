@@ -2,6 +2,7 @@
 
 mod account;
 mod account_limits;
+mod admin;
 mod args;
 mod audit;
 mod backup;
@@ -29,8 +30,10 @@ mod output;
 mod pipeline;
 mod running;
 mod sandbox;
+mod secret;
 mod serve;
 mod shown;
+mod socket_file;
 mod storage;
 mod stripe;
 mod submit;

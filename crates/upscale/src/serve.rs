@@ -15,13 +15,14 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ConsoleOptions, ConsoleState, SendMail, ServeLimits, Stripe, api_router,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, SendMail, ServeLimits, Stripe, api_router,
     console_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
 use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 
 use crate::{
+    admin::Admin,
     args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
     data::Data,
     golden, kernels, mail, metrics,
@@ -145,11 +146,17 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
 
 type Parts = JoinSet<anyhow::Result<()>>;
 
-/// The listeners of what customers reach.
+/// Connections of the operators' console: people with a browser or two.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// The listeners of what customers reach, and of what operators do.
 struct Front {
     api: TcpListener,
     results: TcpListener,
     console: Option<TcpListener>,
+    /// As people reach the customers' console, where it is served.
+    console_url: Option<String>,
+    admin: Option<Admin>,
     base_url: String,
     result_url: String,
     stripe: Option<Stripe>,
@@ -163,10 +170,14 @@ impl Front {
         (ready.api, ready.results) = (Some(api_url.clone()), Some(results_url.clone()));
         let console = args.console_listen.map(listen).transpose()?;
         ready.console = console.as_ref().map(url).transpose()?;
+        let admin = Admin::listen(&args.admin)?;
+        ready.admin = admin.as_ref().map(|admin| admin.url.clone());
         Ok(Self {
             api,
             results,
             console,
+            console_url: args.console_url.clone().or_else(|| ready.console.clone()),
+            admin,
             base_url: args.base_url.clone().unwrap_or(api_url),
             result_url: args.result_url.clone().unwrap_or(results_url),
             stripe: stripe::configured(&args.stripe)?,
@@ -208,7 +219,19 @@ impl Front {
                 send_mail: self.send_mail,
             };
             let router = console_router(ConsoleState::new(state.clone(), options));
-            parts.spawn(front(listener, router, limits, stopped.clone()));
+            parts.spawn(front(listener, router, limits.clone(), stopped.clone()));
+        }
+        if let Some(admin) = self.admin {
+            let (listener, file, router) = admin.serve(state.clone(), self.console_url);
+            let limits = ServeLimits {
+                connections_max: ADMIN_CONNECTIONS_MAX,
+                ..limits
+            };
+            let stopped = stopped.clone();
+            parts.spawn(async move {
+                let _until_the_end = file;
+                front(listener, router, limits, stopped).await
+            });
         }
         state
     }
@@ -321,7 +344,7 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 async fn front(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     router: Router,
     limits: ServeLimits,
     stopped: watch::Receiver<bool>,
@@ -345,6 +368,8 @@ struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
     console: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    admin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
 }
 
@@ -355,6 +380,7 @@ impl Default for Ready {
             api: None,
             results: None,
             console: None,
+            admin: None,
             metrics: None,
         }
     }

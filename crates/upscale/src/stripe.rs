@@ -1,8 +1,7 @@
 //! The one call to Stripe: a Checkout Session for an order, and the configuration it needs. By hand and not by a
-//! client library: it is one form and one answer. Secrets come from files or the environment, never from the command
-//! line, where other users of the machine would see them.
+//! client library: it is one form and one answer.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use reqwest::{Client, Response, StatusCode, header};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use upscale_api::{OpenSession, SessionError, SessionOrder, Stripe};
 use url::form_urlencoded::Serializer;
 
-use crate::args::StripeArgs;
+use crate::{args::StripeArgs, secret};
 
 /// Whose shapes the fields below are; an account's own default may be another.
 const API_VERSION: &str = "2024-06-20";
@@ -28,8 +27,8 @@ const WEBHOOK_SECRET_VARIABLE: &str = "UPSCALE_STRIPE_WEBHOOK_SECRET";
 /// # Errors
 /// When a part is missing or cannot be: half a configuration would take money and credit nobody.
 pub(crate) fn configured(args: &StripeArgs) -> anyhow::Result<Option<Stripe>> {
-    let secret_key = secret(SECRET_KEY_VARIABLE, args.stripe_secret_key_file.as_deref())?;
-    let webhook_secrets = secret(
+    let secret_key = secret::read(SECRET_KEY_VARIABLE, args.stripe_secret_key_file.as_deref())?;
+    let webhook_secrets = secret::read(
         WEBHOOK_SECRET_VARIABLE,
         args.stripe_webhook_secret_file.as_deref(),
     )?;
@@ -77,19 +76,6 @@ fn check_names(args: &StripeArgs) -> anyhow::Result<()> {
         Some(pair) => bail!("two packages are called {}", pair[0]),
         None => Ok(()),
     }
-}
-
-/// From the file, where one is named; else from the environment.
-fn secret(variable: &str, file: Option<&Path>) -> anyhow::Result<Option<String>> {
-    let text = match file {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .with_context(|| format!("the secret in {}", path.display()))?,
-        ),
-        None => std::env::var(variable).ok(),
-    };
-    let text = text.map(|text| text.trim().to_owned());
-    Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// What calls Stripe.

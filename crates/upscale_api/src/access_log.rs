@@ -16,16 +16,16 @@ use upscale_core::{
 
 use crate::{error::ApiError, trail::Trail};
 
-/// Marks a request of the console, whose pages are counted as one route.
+/// Marks a request of a console, whose pages are counted as one route of this name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OnConsole;
+pub(crate) struct PagesOf(pub(crate) &'static str);
 
 /// The line of one request, written once: with its answer, or when the client goes away before it.
 pub(crate) struct Line {
     trail: Arc<Trail>,
     method: &'static str,
     route: Option<MatchedPath>,
-    is_console: bool,
+    pages_of: Option<&'static str>,
     started: Instant,
     caller_trace: Option<TraceParent>,
     is_written: bool,
@@ -38,7 +38,7 @@ impl Line {
             trail: Arc::clone(trail),
             method: known_method(request.method()),
             route: request.extensions().get::<MatchedPath>().cloned(),
-            is_console: request.extensions().get::<OnConsole>().is_some(),
+            pages_of: request.extensions().get::<PagesOf>().map(|pages| pages.0),
             started: Instant::now(),
             caller_trace: caller_trace(request.headers()),
             is_written: false,
@@ -67,10 +67,7 @@ impl Line {
     }
 
     fn count(&self, status: Option<u16>, error: Option<&ApiError>) {
-        let route = match self.is_console {
-            true => "console",
-            false => self.route(),
-        };
+        let route = self.pages_of.unwrap_or_else(|| self.route());
         let status = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
         let labels = [
             ("route", route.to_owned()),

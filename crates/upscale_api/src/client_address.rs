@@ -8,6 +8,10 @@ use axum::http::{HeaderMap, request::Parts};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
+/// The user of this machine at the other end of a Unix socket, as the kernel names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeerUser(pub(crate) u32);
+
 /// The client's address: the peer's, or, when the peer is a trusted proxy, the last address in
 /// `X-Forwarded-For` that is not one itself. IPv6 counts by /64: one customer holds a whole one.
 pub(crate) fn client_address(parts: &Parts, trusted_proxies: &[IpAddr]) -> IpAddr {

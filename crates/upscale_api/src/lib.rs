@@ -3,6 +3,7 @@
 //! in `upscale_store`; image bytes pass through here only as a stream that nobody looks into.
 
 mod access_log;
+mod admin;
 mod api_state;
 mod client_address;
 mod connections;
@@ -25,6 +26,7 @@ mod task_body;
 mod throttle;
 mod trail;
 
+pub use admin::{AdminDoor, AdminOptions, AdminState, AdminToken, admin_router};
 pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 pub use console::{
     ConsoleOptions, ConsoleState, Mail, MailError, PasswordError, SendMail, console_router,
@@ -32,5 +34,5 @@ pub use console::{
 };
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
-pub use serve::{ServeLimits, listen, serve};
+pub use serve::{Listener, ServeLimits, listen, serve};
 pub use stripe::{BuyOutcome, OpenSession, SessionError, SessionOrder, Stripe};

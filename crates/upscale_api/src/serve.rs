@@ -18,11 +18,14 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
 };
 use metrics::counter;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream},
+};
 use tower::ServiceExt;
 
 use crate::{
-    client_address::PeerAddress,
+    client_address::{PeerAddress, PeerUser},
     connections::{Busy, Connections, Place, Watched},
 };
 
@@ -81,6 +84,58 @@ impl ServeLimits {
 /// thousand overflows tokio's 1,024, and whoever comes into a full queue tries again a second later.
 const BACKLOG: u32 = 4_096;
 
+/// Where connections come from.
+#[derive(Debug)]
+pub enum Listener {
+    /// An address of a network.
+    Tcp(TcpListener),
+    /// A file of this machine, whose permissions say who may connect.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+impl Listener {
+    /// The next one, and who is at its other end.
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                // Small answers must not wait for an acknowledgement that the client delays.
+                let _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Peer::Address(PeerAddress(address))))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                let user = PeerUser(stream.peer_cred()?.uid());
+                Ok((Stream::Unix(stream), Peer::User(user)))
+            }
+        }
+    }
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Who is at the other end; put on every request.
+#[derive(Debug, Clone, Copy)]
+enum Peer {
+    Address(PeerAddress),
+    User(PeerUser),
+}
+
 /// Listens on an address; port 0 picks a free one. Must be called within a runtime.
 ///
 /// # Errors
@@ -99,14 +154,14 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves until `shutdown` resolves, then lets requests under way end, within the drain time.
 ///
 /// # Errors
-/// When the listener does not know its own address; errors of single connections end these alone.
+/// None today; errors of single connections end these alone.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     router: Router,
     limits: ServeLimits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    listener.local_addr()?;
+    let listener = listener.into();
     let front = Front::new(router, limits);
     let graceful = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
@@ -117,7 +172,7 @@ pub async fn serve(
             () = &mut looking => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => match front.find_place().await {
-                    Some(place) => front.welcome(stream, PeerAddress(peer), place, graceful.watcher()),
+                    Some(place) => front.welcome(stream, peer, place, graceful.watcher()),
                     None => {
                         counter!("upscale_limits_hit_total", "limit" => "connections").increment(1);
                         tracing::warn!("a connection was closed at once: all are at work");
@@ -174,9 +229,17 @@ impl Front {
         self.connections.take_place(&self.limits)
     }
 
-    fn welcome(&self, stream: TcpStream, peer: PeerAddress, place: Place, watcher: Watcher) {
-        // Small answers must not wait for an acknowledgement that the client delays.
-        let _ = stream.set_nodelay(true);
+    fn welcome(&self, stream: Stream, peer: Peer, place: Place, watcher: Watcher) {
+        match stream {
+            Stream::Tcp(stream) => self.attend(stream, peer, place, watcher),
+            Stream::Unix(stream) => self.attend(stream, peer, place, watcher),
+        }
+    }
+
+    fn attend<S>(&self, stream: S, peer: Peer, place: Place, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let router = self.router.clone();
         let connection = Arc::clone(&place.connection);
         let service = service_fn(move |request| {
@@ -235,11 +298,14 @@ async fn until_closed(serving: impl Future<Output = hyper::Result<()>>, place: P
 async fn answer(
     router: Router,
     request: Request<Incoming>,
-    peer: PeerAddress,
+    peer: Peer,
     busy: Busy,
 ) -> Result<axum::http::Response<AnswerBody>, std::convert::Infallible> {
     let mut request = request.map(Body::new);
-    request.extensions_mut().insert(peer);
+    match peer {
+        Peer::Address(address) => drop(request.extensions_mut().insert(address)),
+        Peer::User(user) => drop(request.extensions_mut().insert(user)),
+    }
     let response = router.oneshot(request).await?;
     Ok(response.map(|body| AnswerBody { body, _busy: busy }))
 }

@@ -134,7 +134,7 @@ pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admiss
     if account.available < limits::PRICE {
         return Admission::InsufficientCredits;
     }
-    let over = seconds_until_done(account, queue) - queue.deadline_seconds as f64 * DEADLINE_SHARE;
+    let over = seconds_until_done(account, queue) - admission_limit_seconds(queue.deadline_seconds);
     if over > 0.0 {
         return Admission::Overloaded {
             retry_after_seconds: seconds_within(over, 60),
@@ -160,6 +160,12 @@ fn seconds_behind(active_tasks: u32) -> i64 {
 pub fn predicted_seconds(queue: QueueFacts) -> f64 {
     let turns = f64::from(queue.open_jobs.saturating_add(1)) / f64::from(queue.live_slots.max(1));
     turns.ceil() * queue.seconds_per_job
+}
+
+/// Longest prediction that is still accepted.
+#[must_use]
+pub fn admission_limit_seconds(deadline_seconds: i64) -> f64 {
+    deadline_seconds as f64 * DEADLINE_SHARE
 }
 
 /// Takes a job that held its slot for `seconds` into the moving average; what is no number changes nothing, and

@@ -23,8 +23,8 @@ mod trace;
 mod typed;
 
 pub use admit::{
-    AccountFacts, AccountLimits, Admission, OwnLimits, QueueFacts, SECONDS_PER_JOB_DEFAULT, admit,
-    next_pace, poll_after_seconds, predicted_seconds, priority_at,
+    AccountFacts, AccountLimits, Admission, OwnLimits, QueueFacts, SECONDS_PER_JOB_DEFAULT,
+    admission_limit_seconds, admit, next_pace, poll_after_seconds, predicted_seconds, priority_at,
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
@@ -47,5 +47,6 @@ pub use source_url::{SourceUrl, parse_target};
 pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};
 pub use trace::{Fact, Span, SpanId, SpanKind, TraceId, TraceParent, listen_to_spans, record_span};
 pub use typed::{
-    check_one_line, parse_name, parse_own_limit, parse_reason, parse_reference, parse_signed_credits,
+    check_one_line, parse_name, parse_own_limit, parse_reason, parse_reference,
+    parse_signed_credits,
 };

@@ -2,9 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use upscale_core::{
-    Credits, Currency, Email, Package, Permission, Scale, check_one_line, parse_own_limit,
-};
+use upscale_core::{Credits, Currency, Email, Package, Permission, Scale, parse_own_limit};
 pub(super) use upscale_core::{parse_name, parse_reason, parse_reference, parse_signed_credits};
 
 /// Columns and rows, as in `640x480`.

@@ -17,6 +17,8 @@ use upscale_core::{
 };
 use upscale_worker::{IpNet, Ipv6Net};
 
+use crate::admin::{AdminAddress, parse_address, parse_mode};
+
 use super::{
     model::ServedModels,
     parse::{parse_package, parse_public_url, parse_share, parse_stripe_api},
@@ -122,6 +124,8 @@ pub(crate) struct FrontArgs {
     /// they name. With https, cookies are sent over TLS alone.
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) console_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
     /// Failing authentications a minute from one address before 429 takes the place of 401.
     #[arg(long, value_name = "N", default_value_t = FAILING_AUTH_PER_MINUTE, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) failing_auth_per_minute: u32,
@@ -150,6 +154,22 @@ pub(crate) struct MailArgs {
     /// Sender of the console's mails, such as `Upscale <console@example.com>`.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) mail_from: Option<String>,
+}
+
+/// The operators' console: accounts, payments, tasks, the queue. Off by default.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AdminArgs {
+    /// Where the operators' console is served: a socket's file, such as `unix:/run/upscale/admin.sock`, or a loopback
+    /// address, which asks for a token.
+    #[arg(long, value_name = "unix:FILE|ADDR:PORT", value_parser = parse_address)]
+    pub(crate) admin_listen: Option<AdminAddress>,
+    /// Permissions of the socket's file: 600 for its owner alone, 660 for its group, too.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
+    pub(crate) admin_socket_mode: u32,
+    /// File with the token that the operators' console asks for on a loopback address, at least 32 characters; by
+    /// default the variable UPSCALE_ADMIN_TOKEN.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
 }
 
 /// How credits are bought. Without Stripe's secret key they are not, and `account credit` is the way.

@@ -45,6 +45,8 @@ const ROUTES: &[&str] = &[
     "/r/{file}",
     // Every page of the console: its paths stand in the log alone.
     "console",
+    // And of the operators' console.
+    "admin",
     "unmatched",
 ];
 const METHODS: &[&str] = &[
@@ -52,7 +54,7 @@ const METHODS: &[&str] = &[
 ];
 const STATUSES: &[&str] = &[
     "200", "201", "202", "206", "303", "304", "400", "401", "402", "403", "404", "405", "409",
-    "410", "416", "422", "429", "500", "503", "504", "none",
+    "410", "416", "421", "422", "429", "500", "503", "504", "none",
 ];
 const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
 const INVARIANTS: &[&str] = &[

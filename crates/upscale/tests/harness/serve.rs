@@ -34,6 +34,8 @@ pub struct Serve {
     pub results: String,
     /// Where the console is served, if it is on.
     pub console: Option<String>,
+    /// Where the operators' console is served, if it is on: an address, or `unix:FILE`.
+    pub admin: Option<String>,
     /// Where `/metrics` is served, if it is on.
     pub metrics: Option<String>,
     lines: Arc<Mutex<Vec<String>>>,
@@ -77,14 +79,15 @@ impl Serve {
         let ready: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(ready["event"], "ready", "{line}");
         let optional = |name: &str| ready.get(name).map(|url| url.as_str().unwrap().to_owned());
-        let (console, metrics) = (optional("console"), optional("metrics"));
-        let fields = 3 + usize::from(console.is_some()) + usize::from(metrics.is_some());
+        let [console, admin, metrics] = ["console", "admin", "metrics"].map(optional);
+        let fields = 3 + [&console, &admin, &metrics].into_iter().flatten().count();
         assert_eq!(ready.as_object().unwrap().len(), fields, "{line}");
         let address = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self {
             api: address("api"),
             results: address("results"),
             console,
+            admin,
             metrics,
             child,
             lines,

@@ -37,7 +37,7 @@ use axum::{
 };
 
 use crate::{
-    access_log::OnConsole,
+    access_log::PagesOf,
     pages::{assets, error, shown},
     router::{Bounds, bounded},
 };
@@ -90,5 +90,5 @@ pub fn console_router(state: ConsoleState) -> Router {
             page::add_headers,
         ))
         .with_state(state);
-    bounded(pages, bounds, error::panicked).layer(Extension(OnConsole))
+    bounded(pages, bounds, error::panicked).layer(Extension(PagesOf("console")))
 }

@@ -8,10 +8,10 @@ use super::{
     error::ConsoleError,
     form::origin,
     page::Sources,
-    shown::{self, Moment},
+    shown::{self, Moment, money, state_word},
     snippets::{Snippet, snippets},
     state::ConsoleState,
-    tasks::{money, order_in_words, result_url, state_word},
+    tasks::{order_in_words, result_url},
 };
 
 /// A token that names no file.

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use upscale_core::{Credits, RefundStatus, TaskId, TaskState, Timestamp, limits};
+use upscale_core::{TaskId, TaskState, Timestamp};
 use upscale_store::{TaskCursor, TaskFilter, TaskRecord};
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     form::Fields,
     page::{Layout, show},
     session::SignedIn,
-    shown::{self, Moment},
+    shown::{self, Moment, money, state_word},
     state::ConsoleState,
     task_view::TaskView,
 };
@@ -110,34 +110,9 @@ pub(crate) fn order_in_words(record: &TaskRecord) -> String {
     format!("{}{faces}", record.scale)
 }
 
-pub(crate) fn state_word(state: &TaskState) -> &'static str {
-    match state {
-        TaskState::Processing => "processing",
-        TaskState::Succeeded(_) => "succeeded",
-        TaskState::Failed { .. } => "failed",
-    }
-}
-
 fn took(record: &TaskRecord) -> Option<String> {
     let micros = record.finished_at?.micros() - record.task.created_at.micros();
     Some(shown::duration(micros))
-}
-
-pub(crate) fn money(state: &TaskState) -> String {
-    match state {
-        TaskState::Processing => format!("{} reserved", limits::PRICE),
-        TaskState::Succeeded(_) => format!("{} charged", limits::PRICE),
-        TaskState::Failed {
-            refund: RefundStatus::Pending,
-            ..
-        } => "refund under way".to_owned(),
-        TaskState::Failed {
-            refund: RefundStatus::Refunded,
-            ..
-        } => {
-            format!("{} charged, {} returned", Credits::ZERO, limits::PRICE)
-        }
-    }
 }
 
 /// `GET /tasks`.

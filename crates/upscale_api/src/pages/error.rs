@@ -4,7 +4,7 @@ use std::any::Any;
 
 use askama::Template;
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
 use upscale_store::StoreError;
@@ -31,6 +31,22 @@ pub(crate) enum ConsoleError {
         "This form is too old or came from elsewhere. Nothing was changed: go back, load the page again, and send it once more."
     )]
     Forged,
+    /// Asked for by a name that is not this machine's.
+    #[error(
+        "The operators' console answers to localhost and loopback addresses alone: forward its port, or name it so."
+    )]
+    WrongHost,
+    /// A script's token is not the token.
+    #[error("This is not the operators' token.")]
+    WrongToken,
+    /// A script changes something for nobody.
+    #[error(
+        "A change is kept with who made it: name the operator in the header Upscale-Operator, 1 to 100 characters."
+    )]
+    Nameless,
+    /// Too many wrong tokens; the seconds until one is looked at again.
+    #[error("Too many wrong tokens were tried. Wait {0} s and try again.")]
+    TooMany(i64),
     /// The form is larger than any of ours.
     #[error("The form is too large or broke off.")]
     BadForm,
@@ -73,9 +89,32 @@ impl ConsoleError {
             Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Not possible"),
             Self::Forged => (StatusCode::FORBIDDEN, "Not accepted"),
+            Self::WrongHost => (StatusCode::MISDIRECTED_REQUEST, "Not here"),
+            Self::WrongToken => (StatusCode::UNAUTHORIZED, "Not known"),
+            Self::Nameless => (StatusCode::BAD_REQUEST, "Who are you?"),
+            Self::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "Too many tries"),
             Self::BadForm => (StatusCode::BAD_REQUEST, "Not accepted"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
             Self::Broken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
+        }
+    }
+}
+
+impl ConsoleError {
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        match self {
+            Self::Busy(_) => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Self::TooMany(seconds) => {
+                metrics::counter!("upscale_limits_hit_total", "limit" => "sign_in").increment(1);
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
+            }
+            Self::WrongToken => {
+                let bearer = HeaderValue::from_static("Bearer");
+                headers.insert(header::WWW_AUTHENTICATE, bearer);
+            }
+            _ => {}
         }
     }
 }
@@ -98,10 +137,7 @@ impl IntoResponse for ConsoleError {
                 icon: &ICON_URL,
             },
         );
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            let wait = HeaderValue::from_static("1");
-            response.headers_mut().insert(header::RETRY_AFTER, wait);
-        }
+        self.add_headers(response.headers_mut());
         response
     }
 }

@@ -51,6 +51,22 @@ impl Fields {
         found.map_or("", |(_, value)| value)
     }
 
+    /// With these values, as a page fills them in.
+    pub(crate) fn of<const N: usize>(values: [(&str, String); N]) -> Self {
+        let values = values.into_iter();
+        Self(
+            values
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
+    }
+
+    /// The same without one of them.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let others = self.0.iter().filter(|(found, _)| found != name);
+        Self(others.cloned().collect())
+    }
+
     /// `name=value&…`, decoded.
     pub(crate) fn parse(text: &[u8]) -> Self {
         Self(url::form_urlencoded::parse(text).into_owned().collect())

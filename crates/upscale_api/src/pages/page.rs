@@ -21,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) house: &'static str,
     /// Who is signed in; none shows no navigation.
     pub(crate) who: Option<String>,
+    /// What the button beside says.
+    pub(crate) leave: &'static str,
     /// For every form of the page.
     pub(crate) form_token: String,
     /// The links of the navigation.
@@ -58,6 +60,7 @@ impl Layout {
             title: title.to_owned(),
             house,
             who: None,
+            leave: "Sign out",
             form_token: String::new(),
             links,
             here,

@@ -7,7 +7,7 @@ use time::{
     format_description::{StaticFormatDescription, well_known::Rfc3339},
     macros::format_description,
 };
-use upscale_core::Timestamp;
+use upscale_core::{Credits, RefundStatus, TaskState, Timestamp, limits};
 
 /// A moment: `26 Nov 2026, 14:05` for people and RFC 3339 for machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,33 @@ pub(crate) fn bytes(count: u64) -> String {
         0..1_000 => format!("{count} B"),
         1_000..1_000_000 => format!("{}.{} kB", count / 1_000, count % 1_000 / 100),
         _ => format!("{}.{} MB", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// Also the name of its colour.
+pub(crate) fn state_word(state: &TaskState) -> &'static str {
+    match state {
+        TaskState::Processing => "processing",
+        TaskState::Succeeded(_) => "succeeded",
+        TaskState::Failed { .. } => "failed",
+    }
+}
+
+/// What became of a task's credits.
+pub(crate) fn money(state: &TaskState) -> String {
+    match state {
+        TaskState::Processing => format!("{} reserved", limits::PRICE),
+        TaskState::Succeeded(_) => format!("{} charged", limits::PRICE),
+        TaskState::Failed {
+            refund: RefundStatus::Pending,
+            ..
+        } => "refund under way".to_owned(),
+        TaskState::Failed {
+            refund: RefundStatus::Refunded,
+            ..
+        } => {
+            format!("{} charged, {} returned", Credits::ZERO, limits::PRICE)
+        }
     }
 }
 

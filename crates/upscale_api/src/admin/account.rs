@@ -1,0 +1,324 @@
+//! One account: its money, its limits, its keys and people, and the beginnings of everything else that is known of it.
+
+use askama::Template;
+use axum::{
+    extract::{Path, RawQuery, State},
+    http::StatusCode,
+    response::Response,
+};
+use upscale_core::{AccountId, KeyId, OwnLimits, TaskId, Timestamp};
+use upscale_store::{Account, KeyRecord, PaymentFilter, StoreError, TaskCursor, TaskFilter, User};
+
+use super::{
+    change::Form,
+    rows::{ActionRow, LedgerRow, PaymentRow, TaskRow},
+    state::AdminState,
+    visitor::{Operator, Visitor},
+};
+use crate::pages::{
+    error::ConsoleError,
+    form::Fields,
+    page::{Layout, show},
+    shown::Moment,
+};
+
+/// Lines of each table on the account's own page.
+const LINES_FIRST: u32 = 8;
+/// Lines of a page that shows nothing else.
+const LINES_A_PAGE: usize = 50;
+
+/// The three forms of the page, as they were sent or as they are first.
+pub(crate) struct Forms {
+    pub(crate) limits: Form,
+    pub(crate) adjust: Form,
+    pub(crate) purchase: Form,
+}
+
+#[derive(Template)]
+#[template(path = "admin/account.html")]
+struct AccountPage {
+    layout: Layout,
+    /// Whether this visitor has a name to change something under.
+    may_change: bool,
+    account: Account,
+    created: Moment,
+    opened: Option<Moment>,
+    limits: [(&'static str, u32, bool); 3],
+    forms: Forms,
+    keys: Vec<KeyRow>,
+    users: Vec<UserRow>,
+    ledger: Vec<LedgerRow>,
+    tasks: Vec<TaskRow>,
+    payments: Vec<PaymentRow>,
+    actions: Vec<ActionRow>,
+}
+
+struct KeyRow {
+    id: String,
+    name: String,
+    hint: String,
+    permission: &'static str,
+    created: Moment,
+    last_used: Option<Moment>,
+    is_live: bool,
+}
+
+impl KeyRow {
+    fn of(key: &KeyRecord, now: Timestamp) -> Self {
+        Self {
+            id: key.id.to_string(),
+            name: key.name.clone(),
+            hint: key.hint.clone(),
+            permission: key.permission.as_str(),
+            created: Moment::of(key.created_at),
+            last_used: key.last_used_at.map(Moment::of),
+            is_live: key.revoked_at.is_none_or(|at| at > now),
+        }
+    }
+}
+
+struct UserRow {
+    id: String,
+    email: String,
+    has_password: bool,
+    has_second_factor: bool,
+    created: Moment,
+}
+
+impl UserRow {
+    fn of(user: &User) -> Self {
+        Self {
+            id: user.id.to_string(),
+            email: user.email.to_string(),
+            has_password: user.password_hash.is_some(),
+            has_second_factor: user.totp_secret.is_some(),
+            created: Moment::of(user.created_at),
+        }
+    }
+}
+
+/// `GET /accounts/{id}`.
+pub(crate) async fn one(
+    State(state): State<AdminState>,
+    Operator(visitor): Operator,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let account = find(&state, &id).await?;
+    let forms = Forms::first(account.own_limits)?;
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let mut page = page(&state, &visitor, account, forms).await?;
+    page.layout.notice = notice(query.get("done"));
+    Ok(show(StatusCode::OK, &page))
+}
+
+/// The page once more, with what is wrong beside the fields.
+pub(crate) async fn show_again(
+    state: &AdminState,
+    visitor: &Visitor,
+    account: Account,
+    forms: Forms,
+) -> Result<Response, ConsoleError> {
+    let page = page(state, visitor, account, forms).await?;
+    Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+fn notice(done: &str) -> Option<&'static str> {
+    match done {
+        "limits" => Some("The limits hold from the account's next request on."),
+        "same" => Some("These limits held already; nothing changed."),
+        "adjusted" => Some("The balance is adjusted, and the reason kept."),
+        "purchased" => Some("The purchase is booked; the account is open."),
+        "before" => Some("This form had been sent before; nothing changed a second time."),
+        "revoked" => Some("The key is revoked: it is refused from the next request on."),
+        _ => None,
+    }
+}
+
+impl Forms {
+    /// As the page shows them first: limits filled in, the rest empty.
+    pub(crate) fn first(own: OwnLimits) -> Result<Self, ConsoleError> {
+        let show = |limit: Option<u32>| limit.map_or(String::new(), |limit| limit.to_string());
+        let limits = Fields::of([
+            ("requests", show(own.create_requests_per_minute)),
+            ("active", show(own.active_tasks)),
+            ("daily", show(own.daily_tasks)),
+        ]);
+        Ok(Self {
+            limits: Form::filled(limits)?,
+            adjust: Form::empty()?,
+            purchase: Form::empty()?,
+        })
+    }
+}
+
+/// The account of an address; there is none for an id that is no id.
+pub(crate) async fn find(state: &AdminState, id: &str) -> Result<Account, ConsoleError> {
+    let id = AccountId::parse(id).ok_or(ConsoleError::NotFound)?;
+    let account = state.api.store.find_account(&id).await?;
+    account.ok_or(ConsoleError::NotFound)
+}
+
+async fn page(
+    state: &AdminState,
+    visitor: &Visitor,
+    account: Account,
+    forms: Forms,
+) -> Result<AccountPage, ConsoleError> {
+    let (store, id) = (&state.api.store, account.id.clone());
+    let ledger = store.list_ledger(&id, LINES_FIRST).await?;
+    let tasks = store.list_tasks(&id, TaskFilter::All, None, LINES_FIRST);
+    let tasks = tasks.await?;
+    let payments = PaymentFilter::OfAccount(id.clone());
+    let payments = store.list_payments(&payments, LINES_FIRST).await?;
+    let actions = store.list_actions(Some(&id), i64::MAX, LINES_FIRST).await?;
+    Ok(AccountPage {
+        layout: visitor.layout("/accounts", &account.name),
+        may_change: visitor.operator().is_some(),
+        created: Moment::of(account.created_at),
+        opened: account.activated_at.map(Moment::of),
+        limits: limits(account.own_limits),
+        account,
+        forms,
+        keys: keys(state, &id).await?,
+        users: users(state, &id).await?,
+        ledger: ledger.iter().map(LedgerRow::of).collect(),
+        tasks: tasks.iter().map(TaskRow::of_record).collect(),
+        payments: payments.iter().map(PaymentRow::of).collect(),
+        actions: actions.iter().map(ActionRow::of).collect(),
+    })
+}
+
+fn limits(own: OwnLimits) -> [(&'static str, u32, bool); 3] {
+    let holds = own.effective();
+    [
+        (
+            "Create requests a minute",
+            holds.create_requests_per_minute,
+            own.create_requests_per_minute.is_some(),
+        ),
+        (
+            "Tasks at a time",
+            holds.active_tasks,
+            own.active_tasks.is_some(),
+        ),
+        (
+            "Tasks a UTC day",
+            holds.daily_tasks,
+            own.daily_tasks.is_some(),
+        ),
+    ]
+}
+
+/// Those that work first, the newest first.
+async fn keys(state: &AdminState, id: &AccountId) -> Result<Vec<KeyRow>, StoreError> {
+    let (keys, now) = (state.api.store.list_keys(id).await?, state.api.store.now());
+    let mut rows: Vec<KeyRow> = keys.iter().rev().map(|key| KeyRow::of(key, now)).collect();
+    rows.sort_by_key(|row| !row.is_live);
+    Ok(rows)
+}
+
+async fn users(state: &AdminState, id: &AccountId) -> Result<Vec<UserRow>, StoreError> {
+    let users = state.api.store.list_users_of(id).await?;
+    Ok(users.iter().map(UserRow::of).collect())
+}
+
+/// One key of this account.
+pub(crate) async fn find_key(
+    state: &AdminState,
+    account: &AccountId,
+    key: &str,
+) -> Result<KeyRecord, ConsoleError> {
+    let key = KeyId::parse(key).ok_or(ConsoleError::NotFound)?;
+    let found = state.api.store.find_key(account, &key).await?;
+    found.ok_or(ConsoleError::NotFound)
+}
+
+#[derive(Template)]
+#[template(path = "admin/ledger.html")]
+struct LedgerPage {
+    layout: Layout,
+    account: Account,
+    ledger: Vec<LedgerRow>,
+    older: Option<i64>,
+}
+
+/// `GET /accounts/{id}/ledger`.
+pub(crate) async fn ledger(
+    State(state): State<AdminState>,
+    Operator(visitor): Operator,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let account = find(&state, &id).await?;
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let before = query.get("before").parse().unwrap_or(i64::MAX);
+    let lines = state
+        .api
+        .store
+        .list_ledger_before(&account.id, before, LINES_A_PAGE as u32 + 1)
+        .await?;
+    let last = lines
+        .get(LINES_A_PAGE - 1)
+        .filter(|_| lines.len() > LINES_A_PAGE);
+    let page = LedgerPage {
+        layout: visitor.layout("/accounts", "Ledger"),
+        older: last.map(|line| line.sequence),
+        ledger: lines.iter().take(LINES_A_PAGE).map(LedgerRow::of).collect(),
+        account,
+    };
+    Ok(show(StatusCode::OK, &page))
+}
+
+#[derive(Template)]
+#[template(path = "admin/account_tasks.html")]
+struct TasksPage {
+    layout: Layout,
+    account: Account,
+    filter: TaskFilter,
+    filters: [TaskFilter; 4],
+    tasks: Vec<TaskRow>,
+    older: Option<String>,
+}
+
+/// `GET /accounts/{id}/tasks`.
+pub(crate) async fn tasks(
+    State(state): State<AdminState>,
+    Operator(visitor): Operator,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let account = find(&state, &id).await?;
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
+    let after = parse_cursor(query.get("after"));
+    let found = state
+        .api
+        .store
+        .list_tasks(&account.id, filter, after.as_ref(), LINES_A_PAGE as u32 + 1)
+        .await?;
+    let last = found
+        .get(LINES_A_PAGE - 1)
+        .filter(|_| found.len() > LINES_A_PAGE);
+    let page = TasksPage {
+        layout: visitor.layout("/accounts", "Tasks of an account"),
+        filter,
+        filters: TaskFilter::EVERY,
+        older: last.map(|record| format!("{}-{}", record.task.created_at.micros(), record.task.id)),
+        tasks: found
+            .iter()
+            .take(LINES_A_PAGE)
+            .map(TaskRow::of_record)
+            .collect(),
+        account,
+    };
+    Ok(show(StatusCode::OK, &page))
+}
+
+fn parse_cursor(text: &str) -> Option<TaskCursor> {
+    let (micros, id) = text.split_once('-')?;
+    Some(TaskCursor {
+        created_at: Timestamp::from_micros(micros.parse().ok()?),
+        id: TaskId::parse(id)?,
+    })
+}

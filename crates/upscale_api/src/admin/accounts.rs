@@ -1,0 +1,98 @@
+//! Accounts, newest first, found by what is known of them.
+
+use askama::Template;
+use axum::{
+    extract::{RawQuery, State},
+    http::StatusCode,
+    response::Response,
+};
+use upscale_core::{AccountId, Credits, Timestamp};
+use upscale_store::{Account, AccountCursor};
+
+use super::{state::AdminState, visitor::Operator};
+use crate::pages::{
+    error::ConsoleError,
+    form::Fields,
+    page::{Layout, show},
+    shown::Moment,
+};
+
+/// Accounts of one page.
+const ACCOUNTS_A_PAGE: usize = 50;
+
+#[derive(Template)]
+#[template(path = "admin/accounts.html")]
+struct AccountsPage {
+    layout: Layout,
+    searched: String,
+    /// For the next page's address.
+    searched_encoded: String,
+    accounts: Vec<Row>,
+    older: Option<String>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    created: Moment,
+    available: Credits,
+    reserved: Credits,
+    charged: Credits,
+    active: u32,
+    is_open: bool,
+    is_stopped: bool,
+    has_own_limits: bool,
+}
+
+impl Row {
+    fn of(account: &Account) -> Self {
+        Self {
+            id: account.id.to_string(),
+            name: account.name.clone(),
+            created: Moment::of(account.created_at),
+            available: account.available,
+            reserved: account.reserved,
+            charged: account.charged,
+            active: account.active_tasks,
+            is_open: account.activated_at.is_some(),
+            is_stopped: account.stopped,
+            has_own_limits: account.own_limits != upscale_core::OwnLimits::default(),
+        }
+    }
+}
+
+/// `GET /accounts`.
+pub(crate) async fn list(
+    State(state): State<AdminState>,
+    Operator(visitor): Operator,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ConsoleError> {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let searched = query.get("q");
+    let after = parse_cursor(query.get("after"));
+    let limit = ACCOUNTS_A_PAGE as u32 + 1;
+    let found = state
+        .api
+        .store
+        .search_accounts(searched, after.as_ref(), limit)
+        .await?;
+    let last = found
+        .get(ACCOUNTS_A_PAGE - 1)
+        .filter(|_| found.len() > ACCOUNTS_A_PAGE);
+    let page = AccountsPage {
+        layout: visitor.layout("/accounts", "Accounts"),
+        searched: searched.to_owned(),
+        searched_encoded: url::form_urlencoded::byte_serialize(searched.as_bytes()).collect(),
+        accounts: found.iter().take(ACCOUNTS_A_PAGE).map(Row::of).collect(),
+        older: last.map(|account| format!("{}-{}", account.created_at.micros(), account.id)),
+    };
+    Ok(show(StatusCode::OK, &page))
+}
+
+fn parse_cursor(text: &str) -> Option<AccountCursor> {
+    let (micros, id) = text.split_once('-')?;
+    Some(AccountCursor {
+        created_at: Timestamp::from_micros(micros.parse().ok()?),
+        id: AccountId::parse(id)?,
+    })
+}

@@ -1,0 +1,53 @@
+//! What every page may reach, and how the console is entered.
+
+use std::sync::Arc;
+
+use super::{
+    books::Books,
+    door::{AdminToken, Door},
+};
+use crate::api_state::ApiState;
+
+/// Who is let in.
+pub enum AdminDoor {
+    /// Whoever knows the token.
+    Token(AdminToken),
+    /// Whoever can open the listener's file: its permissions have decided.
+    FilePermissions,
+}
+
+/// How the operators' console is entered, and where customers have theirs.
+pub struct AdminOptions {
+    /// Who is let in.
+    pub door: AdminDoor,
+    /// The customers' console as people reach it, for links that set a password; none where it is not served.
+    pub console_url: Option<String>,
+}
+
+/// Shared by all requests of the operators' console. Cheap to clone.
+#[derive(Clone)]
+pub struct AdminState {
+    pub(crate) api: ApiState,
+    pub(crate) door: Arc<Door>,
+    pub(crate) console_url: Option<Arc<str>>,
+    pub(crate) books: Arc<Books>,
+}
+
+impl AdminState {
+    /// On the same store as the API.
+    #[must_use]
+    pub fn new(api: ApiState, options: AdminOptions) -> Self {
+        let token = match options.door {
+            AdminDoor::Token(token) => Some(token),
+            AdminDoor::FilePermissions => None,
+        };
+        Self {
+            api,
+            door: Arc::new(Door::new(token)),
+            console_url: options
+                .console_url
+                .map(|url| url.trim_end_matches('/').into()),
+            books: Arc::default(),
+        }
+    }
+}
