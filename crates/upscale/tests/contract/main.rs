@@ -22,6 +22,7 @@ mod harness;
 #[path = "../history/mod.rs"]
 mod history;
 
+mod admin;
 mod audit;
 mod backup;
 mod creating;

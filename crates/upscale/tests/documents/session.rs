@@ -69,6 +69,7 @@ fn replaced(text: &str, ports: &[u16; 6]) -> String {
         ("cargo run --release --bin upscale --", "upscale"),
         ("images.example.com", HOST_NAME),
         ("/var/lib/upscale", "$WORK/var-lib-upscale"),
+        ("/run/upscale", "$WORK/run-upscale"),
         ("/backup/today", "$WORK/backup-today"),
         ("acc_…", "$(last acc_)"),
         ("key_…", "$(last key_)"),
@@ -200,6 +201,7 @@ fn bin(folder: &Path) -> std::path::PathBuf {
 /// What the pages take for granted: a photograph, and a model that somebody brought.
 fn furnish(work: &Path) {
     fs::create_dir(work).unwrap();
+    fs::create_dir(work.join("run-upscale")).unwrap();
     fs::write(work.join("photo.jpg"), Picture::render(48, 32, 2).jpeg()).unwrap();
     let model = crate::harness::model::compact(4);
     fs::write(work.join("4x-some-model.pth"), &model).unwrap();

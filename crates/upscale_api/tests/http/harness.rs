@@ -17,7 +17,9 @@ use axum::{
 };
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
-use upscale_api::{ApiLimits, ApiState, ServeLimits, Stripe, api_router, results_router, serve};
+use upscale_api::{
+    ApiLimits, ApiState, Listener, ServeLimits, Stripe, api_router, results_router, serve,
+};
 use upscale_core::{
     AccountId, ApiKey, Clock, Credits, FailureMessage, Permission, ResultFile, TaskId, Timestamp,
     hex, random_token,
@@ -138,7 +140,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(listener: TcpListener, router: Router, limits: &ServeLimits) -> Self {
+    pub(crate) fn start(
+        listener: impl Into<Listener> + Send + 'static,
+        router: Router,
+        limits: &ServeLimits,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async move { drop(stopped.await) };
         let running = tokio::spawn(serve(listener, router, limits.clone(), shutdown));
@@ -184,6 +190,12 @@ impl App {
         let answer = self.create(idempotency_key, &image_body("")).send().await;
         answer.expect(202, "");
         TaskId::parse(answer.json()["id"].as_str().unwrap()).unwrap()
+    }
+
+    /// The status of a create.
+    pub(crate) async fn created_with_status(&self, idempotency_key: &str) -> u16 {
+        let asked = self.create(idempotency_key, &image_body(""));
+        asked.send().await.status
     }
 
     pub(crate) async fn read(&self, id: &TaskId) -> Answer {
@@ -253,6 +265,11 @@ impl App {
         if text.len() >= 8 {
             self.secrets.lock().unwrap().push(text.to_owned());
         }
+    }
+
+    /// Where the store keeps its file.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     async fn check_world(&self, log: &Mutex<Vec<u8>>) {

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod admin;
 mod api_reference;
 mod client;
 mod console;

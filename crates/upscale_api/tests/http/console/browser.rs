@@ -8,7 +8,10 @@ use axum::{
 };
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+};
 use upscale_api::{
     ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, Stripe, console_router,
 };
@@ -23,10 +26,10 @@ pub(super) struct Console<'a> {
 
 /// What a page answered.
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) text: String,
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 /// One browser.
@@ -141,14 +144,7 @@ impl Browser<'_> {
         fields: &[(&str, &str)],
     ) -> Page {
         let token = self.form_token.clone();
-        let encoded = |(name, value): &(&str, &str)| {
-            let value: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
-            format!("{name}={value}")
-        };
-        let mut body: Vec<String> = fields.iter().map(encoded).collect();
-        if !fields.iter().any(|(name, _)| *name == "form") {
-            body.push(encoded(&("form", &token)));
-        }
+        let body = encoded(fields, &[("form", &token)]);
         let headers = [
             ("origin", origin.to_owned()),
             (
@@ -156,8 +152,7 @@ impl Browser<'_> {
                 "application/x-www-form-urlencoded".to_owned(),
             ),
         ];
-        self.send("POST", path, &headers, body.join("&").into())
-            .await
+        self.send("POST", path, &headers, body.into()).await
     }
 
     async fn send(
@@ -181,7 +176,8 @@ impl Browser<'_> {
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let page = exchange(self.console.address, request.body(Full::new(body)).unwrap()).await;
+        let stream = TcpStream::connect(self.console.address).await.unwrap();
+        let page = exchange(stream, request.body(Full::new(body)).unwrap()).await;
         self.remember(&page);
         check_every_page(&page);
         page
@@ -206,20 +202,20 @@ impl Browser<'_> {
 }
 
 impl Page {
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .map_or("", |value| value.to_str().unwrap())
     }
 
     /// The first text between these two.
-    pub(super) fn between(&self, before: &str, after: &str) -> Option<String> {
+    pub(crate) fn between(&self, before: &str, after: &str) -> Option<String> {
         let (_, rest) = self.text.split_once(before)?;
         Some(rest.split_once(after)?.0.to_owned())
     }
 
     #[track_caller]
-    pub(super) fn has(&self, text: &str) {
+    pub(crate) fn has(&self, text: &str) {
         assert!(
             self.text.contains(text),
             "no {text:?} in {}: {}",
@@ -229,7 +225,7 @@ impl Page {
     }
 
     #[track_caller]
-    pub(super) fn lacks(&self, text: &str) {
+    pub(crate) fn lacks(&self, text: &str) {
         assert!(
             !self.text.contains(text),
             "{text:?} in {}: {}",
@@ -239,8 +235,22 @@ impl Page {
     }
 }
 
-async fn exchange(to: SocketAddr, request: Request<Full<Bytes>>) -> Page {
-    let stream = TcpStream::connect(to).await.unwrap();
+/// As a browser encodes them, and those of the page that were not set.
+pub(crate) fn encoded(fields: &[(&str, &str)], of_page: &[(&str, &str)]) -> String {
+    let is_new = |(name, _): &&(&str, &str)| !fields.iter().any(|(known, _)| known == name);
+    let all = fields.iter().chain(of_page.iter().filter(is_new));
+    let encode = |(name, value): &(&str, &str)| {
+        let value: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        format!("{name}={value}")
+    };
+    all.map(encode).collect::<Vec<_>>().join("&")
+}
+
+/// One request and its answer over a connection of its own.
+pub(crate) async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Page
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
@@ -258,7 +268,7 @@ async fn exchange(to: SocketAddr, request: Request<Full<Bytes>>) -> Page {
 }
 
 /// Nothing may frame a page, guess its type, or run and load what is not ours; nothing inline may stand in it.
-fn check_every_page(page: &Page) {
+pub(crate) fn check_every_page(page: &Page) {
     let policy = page.header("content-security-policy");
     for rule in [
         "default-src 'none'",

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use super::browser::{Console, with_console};
+use super::browser::{Console, Page, with_console};
 
 const STYLE: &str = "assets/console.css";
 
@@ -107,49 +107,54 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
             pages.push((path, ann.get(path).await));
         }
         for (path, page) in pages {
-            page.has("<html lang=\"en\">");
-            page.has("name=\"viewport\"");
-            assert_eq!(page.text.matches("<h1").count(), 1, "{path}");
-            for place in [
-                "src=\"",
-                "action=\"",
-                "<link rel=\"stylesheet\" href=\"",
-                "<link rel=\"icon\" href=\"",
-            ] {
-                for rest in page.text.split(place).skip(1) {
-                    assert!(
-                        rest.starts_with('/'),
-                        "{path}: {place}{}",
-                        &rest[..40.min(rest.len())]
-                    );
-                }
-            }
-            for field in page
-                .text
-                .split("<input ")
-                .skip(1)
-                .chain(page.text.split("<select ").skip(1))
-            {
-                let tag = field.split('>').next().unwrap();
-                let is_quiet = [
-                    "type=\"hidden\"",
-                    "type=\"radio\"",
-                    "type=\"checkbox\"",
-                    "type=\"range\"",
-                ];
-                if is_quiet.iter().any(|kind| tag.contains(kind)) {
-                    continue;
-                }
-                let id = tag
-                    .split("id=\"")
-                    .nth(1)
-                    .unwrap()
-                    .split('"')
-                    .next()
-                    .unwrap();
-                page.has(&format!("<label for=\"{id}\">"));
-            }
+            check_looks(path, &page);
         }
     })
     .await;
+}
+
+/// What a machine can say of any page.
+pub(crate) fn check_looks(path: &str, page: &Page) {
+    page.has("<html lang=\"en\">");
+    page.has("name=\"viewport\"");
+    assert_eq!(page.text.matches("<h1").count(), 1, "{path}");
+    for place in [
+        "src=\"",
+        "action=\"",
+        "<link rel=\"stylesheet\" href=\"",
+        "<link rel=\"icon\" href=\"",
+    ] {
+        for rest in page.text.split(place).skip(1) {
+            assert!(
+                rest.starts_with('/'),
+                "{path}: {place}{}",
+                &rest[..40.min(rest.len())]
+            );
+        }
+    }
+    for field in page
+        .text
+        .split("<input ")
+        .skip(1)
+        .chain(page.text.split("<select ").skip(1))
+    {
+        let tag = field.split('>').next().unwrap();
+        let is_quiet = [
+            "type=\"hidden\"",
+            "type=\"radio\"",
+            "type=\"checkbox\"",
+            "type=\"range\"",
+        ];
+        if is_quiet.iter().any(|kind| tag.contains(kind)) {
+            continue;
+        }
+        let id = tag
+            .split("id=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        page.has(&format!("<label for=\"{id}\">"));
+    }
 }

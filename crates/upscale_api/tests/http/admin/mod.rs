@@ -1,0 +1,7 @@
+//! The operators' console through both of its doors: a socket whose permissions have decided, and loopback with a token.
+
+mod browser;
+mod doors;
+mod forms;
+mod pages;
+mod security;

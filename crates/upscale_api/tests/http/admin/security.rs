@@ -1,0 +1,197 @@
+//! What an attacker would try against an operator: forged forms, scripts in what customers name and send, a name of
+//! elsewhere that resolves to this machine, frames, planted cookies.
+
+use rusqlite::Connection;
+use upscale_core::{
+    Email, FailureMessage, IdempotencyKey, NewTask, Permission, RequestId, Scale, SourceUrl,
+};
+use upscale_store::{Settlement, Spent};
+
+use super::browser::{Admin, By, TOKEN, with_admin};
+
+#[tokio::test]
+async fn a_form_without_its_token_or_from_another_origin_changes_nothing() {
+    with_admin(async |admin: &Admin<'_>| {
+        let adjust = format!("/accounts/{}/adjust", admin.app.account);
+        let fields = [("credits", "1000"), ("reason", "mine")];
+        for by in [By::Token, By::Socket] {
+            let mut ann = admin.signed_in(by).await;
+            ann.get("/").await;
+            let ours = ann.held["form"].clone();
+            let mut eve = admin.signed_in(by).await;
+            eve.get("/").await;
+            for token in ["", "0", &eve.held["form"].clone(), &ours[1..]] {
+                let forged = [&fields[..], &[("form", token)]].concat();
+                let page = ann.post(&adjust, &forged).await;
+                assert_eq!(page.status, 403, "{token}");
+            }
+            for origin in ["null", "https://evil.example", "http://localhost:1"] {
+                let page = ann.post_from(origin, &adjust, &fields).await;
+                assert_eq!(page.status, 403, "{origin}");
+            }
+            for path in ["/sign-out", "/sign-in"] {
+                let page = ann
+                    .post_from("https://evil.example", path, &[("token", TOKEN)])
+                    .await;
+                assert_eq!(page.status, 403, "{path}");
+            }
+            assert_eq!(ann.get("/").await.status, 200, "still signed in");
+        }
+        let actions = admin
+            .app
+            .store
+            .list_actions(None, i64::MAX, 10)
+            .await
+            .unwrap();
+        assert_eq!(actions, []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_of_elsewhere_that_resolves_to_this_machine_is_shown_nothing() {
+    with_admin(async |admin: &Admin<'_>| {
+        let port = admin.address.port();
+        for by in [By::Token, By::Socket] {
+            let mut browser = admin.signed_in(by).await;
+            for host in [
+                "rebound.example.org".to_owned(),
+                format!("rebound.example.org:{port}"),
+                format!("127.0.0.1.example.org:{port}"),
+                "192.168.0.1".to_owned(),
+            ] {
+                browser.host.clone_from(&host);
+                for path in ["/", "/sign-in", "/accounts", "/assets/console.css"] {
+                    let page = browser.get(path).await;
+                    assert_eq!(page.status, 421, "{host} {path}");
+                    page.lacks("ccounts\"");
+                }
+            }
+            for host in [format!("localhost:{port}"), format!("[::1]:{port}")] {
+                browser.host = host;
+                assert_eq!(browser.get("/").await.status, 200);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_customers_name_and_send_stays_text_on_every_page() {
+    with_admin(async |admin: &Admin<'_>| {
+        let store = &admin.app.store;
+        let script = "<script>alert(1)</script>";
+        let hostile = format!("\"'>{script}<img src=x onerror=alert(1)>");
+        let account = store.create_account(&hostile).await.unwrap().id;
+        let credits = upscale_core::Credits::from_thousandths(10_000);
+        store
+            .credit_account(&account, credits, &hostile)
+            .await
+            .unwrap();
+        let (key, _) = store
+            .create_key(&account, Permission::All, &hostile)
+            .await
+            .unwrap()
+            .unwrap();
+        let email = Email::parse("o'brien@example.org").unwrap();
+        store
+            .create_user(Some(&account), &email, None)
+            .await
+            .unwrap();
+        let user = store.list_users_of(&account).await.unwrap().remove(0).id;
+        let source = format!("https://pictures.example.org/a.png?q=%22{script}'");
+        let task = NewTask {
+            source_url: SourceUrl::parse("https://pictures.example.org/a.png").unwrap(),
+            scale: Scale::X2,
+            face_enhance: false,
+        };
+        let idempotency = IdempotencyKey::parse(b"hostile-key").unwrap();
+        let request = RequestId::random().unwrap();
+        store
+            .create_task(&account, &idempotency, &task, &request)
+            .await
+            .unwrap();
+        // A row that no parser of ours would let in.
+        let database = Connection::open(admin.app.path("upscale.db")).unwrap();
+        database
+            .execute("UPDATE task SET source_url = ?1", [&source])
+            .unwrap();
+        let mut ann = admin.signed_in(By::Token).await;
+        let tasks = store
+            .list_tasks_of_anyone(&upscale_store::OperatorTaskFilter::Processing, 9)
+            .await
+            .unwrap();
+        let id = tasks[0].task.id.clone();
+        let processing = ann.get("/tasks").await;
+        processing.lacks("<script>alert");
+        database
+            .execute(
+                "UPDATE task SET source_url = 'https://pictures.example.org/a.png'",
+                [],
+            )
+            .unwrap();
+        let claim = store.claim("w", 1).await.unwrap().remove(0);
+        let failure = Settlement::Failed(FailureMessage::new(&hostile));
+        store
+            .settle(&claim.task_id, claim.attempt, failure, Spent::slot(1.0))
+            .await
+            .unwrap();
+        ann.get(&format!("/accounts/{account}")).await;
+        let fields = [("credits", "1"), ("reason", hostile.as_str())];
+        let page = ann
+            .post(&format!("/accounts/{account}/adjust"), &fields)
+            .await;
+        assert_eq!(page.status, 303, "{page:?}");
+        for path in [
+            "/".to_owned(),
+            "/accounts".to_owned(),
+            format!("/accounts?q={}", "%3Cscript%3Ealert(1)%3C/script%3E"),
+            format!("/accounts/{account}"),
+            format!("/accounts/{account}/ledger"),
+            format!("/accounts/{account}/tasks"),
+            format!("/accounts/{account}/keys/{key}", key = key.id),
+            format!("/accounts/{account}/users/{user}"),
+            format!("/tasks/{id}"),
+            format!("/tasks?request={request}"),
+            "/payments".to_owned(),
+            "/actions".to_owned(),
+        ] {
+            let page = ann.get(&path).await;
+            assert_eq!(page.status, 200, "{path}");
+            page.lacks("<script>alert");
+            page.lacks("<img src=x");
+        }
+        ann.get(&format!("/tasks/{id}"))
+            .await
+            .has("&#60;script&#62;alert(1)");
+        // And what is wrong with a form.
+        let wrong = [("credits", script), ("reason", "")];
+        let page = ann
+            .post(&format!("/accounts/{account}/adjust"), &wrong)
+            .await;
+        assert_eq!(page.status, 422);
+        page.lacks("<script>alert");
+        page.has("value=\"&#60;script&#62;");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_planted_cookie_is_worth_nothing_after_signing_in() {
+    with_admin(async |admin: &Admin<'_>| {
+        let mut victim = admin.browser(By::Token);
+        victim.get("/sign-in").await;
+        let planted = victim.cookies["upscale-operator-visitor"].clone();
+        victim
+            .post("/sign-in", &[("name", "Ann"), ("token", TOKEN)])
+            .await;
+        assert!(!victim.cookies.contains_key("upscale-operator-visitor"));
+        assert_ne!(victim.cookies["upscale-operator"], planted);
+        let mut attacker = admin.browser(By::Token);
+        attacker
+            .cookies
+            .insert("upscale-operator".to_owned(), planted);
+        assert_eq!(attacker.get("/").await.status, 303);
+    })
+    .await;
+}
