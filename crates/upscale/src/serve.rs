@@ -15,8 +15,8 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, SendMail, ServeLimits, Stripe, api_router,
-    console_router, results_router, serve as serve_http,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, SendMail, ServeLimits, Stripe,
+    api_router, console_router, results_router, serve as serve_http,
 };
 use upscale_store::StoreOptions;
 use upscale_worker::{HousekeepingOptions, Worker, keep_house};
