@@ -24,6 +24,7 @@ mod harness;
 mod history;
 
 mod chromium;
+mod operators;
 mod stripe;
 
 use std::time::Duration;

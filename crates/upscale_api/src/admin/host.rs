@@ -23,7 +23,7 @@ fn is_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    let host = host.and_then(|host| host_of(host));
+    let host = host.and_then(host_of);
     match host {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn rows_are_short_and_keep_queries_to_themselves() {
         let at = Timestamp::from_micros(0).plus_seconds(1_000_000);
-        let before = |seconds| ago(at.plus_seconds(-seconds), at);
+        let before = |seconds: i64| ago(at.plus_seconds(-seconds), at);
         assert_eq!(
             [0, 119, 120, 7_199, 7_200, 200_000].map(before),
             ["0 s", "119 s", "2 min", "119 min", "2 h", "2 days"]
