@@ -28,7 +28,12 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Throttle {
     failing_auth: Buckets<IpAddr>,
     reads: Buckets<AccountId>,
+    pages: Buckets<AccountId>,
 }
+
+/// Pages of the console a second for one account; ten times as many at once. People click, and a page that watches
+/// a task asks every four seconds.
+const PAGES_PER_SECOND: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
 /// Token buckets of one kind, bounded in number.
 struct Buckets<K: Hash + Eq + Clone> {
@@ -46,6 +51,10 @@ impl Throttle {
                 limits.failing_auth_per_minute,
             ))),
             reads: Buckets::new(Quota::per_second(reads).allow_burst(burst)),
+            pages: Buckets::new(
+                Quota::per_second(PAGES_PER_SECOND)
+                    .allow_burst(PAGES_PER_SECOND.saturating_mul(PAGES_PER_SECOND)),
+            ),
         }
     }
 
@@ -57,6 +66,14 @@ impl Throttle {
     /// Counts one read; the error when there were too many.
     pub(crate) fn count_read(&self, account: &AccountId) -> Result<(), ApiError> {
         self.reads.take(account)
+    }
+}
+
+impl Throttle {
+    /// Counts one page of the console; the seconds to wait when there were too many.
+    pub(crate) fn count_page(&self, account: &AccountId) -> Result<(), i64> {
+        let counted = self.pages.take(account);
+        counted.map_err(|error| error.retry_after_seconds().unwrap_or(1))
     }
 }
 

@@ -125,6 +125,7 @@ pub(crate) const METRICS: &[Metric] = &[
             "connections",
             "answers",
             "sign_in",
+            "pages",
         ],
     )]),
     gauge("upscale_connections", "Open connections of all listeners"),

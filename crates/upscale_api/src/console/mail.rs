@@ -53,18 +53,46 @@ impl Mailer {
     }
 }
 
+/// What a user is told of afterwards, whoever did it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Change {
+    /// Another password.
+    Password,
+    /// Signing in asks for a code now.
+    SecondFactorOn,
+    /// It does not any more.
+    SecondFactorOff,
+}
+
 /// Sends a link to whoever signs in with this address, if anybody does. Returns at once.
 pub(crate) fn send_reset(state: &ConsoleState, mailer: &Arc<Mailer>, url: &Arc<str>, to: Email) {
+    let (state, url) = (state.clone(), Arc::clone(url));
+    post(mailer, async move { write_reset(&state, &url, to).await });
+}
+
+/// Tells a user what was changed, where mail is sent: it may have been somebody else. Returns at once.
+pub(crate) fn tell_change(state: &ConsoleState, to: &Email, change: Change) {
+    if let Some((mailer, url)) = state.link_mailer() {
+        let mail = write_change(url, to.clone(), change);
+        post(mailer, async move { Ok(Some(mail)) });
+    }
+}
+
+/// One after another, a few at a time; not at all when too many wait.
+fn post(
+    mailer: &Arc<Mailer>,
+    write: impl Future<Output = Result<Option<Mail>, ConsoleError>> + Send + 'static,
+) {
     let Ok(place) = Arc::clone(&mailer.places).try_acquire_owned() else {
         tracing::warn!(places = PLACES, "a mail was not sent: too many wait");
         return count("dropped");
     };
-    let (state, mailer, url) = (state.clone(), Arc::clone(mailer), Arc::clone(url));
+    let mailer = Arc::clone(mailer);
     tokio::spawn(async move {
         let _place = place;
         let _turn = mailer.turns.acquire().await;
-        match write_reset(&state, &url, to).await {
-            Ok(Some(mail)) => post(&mailer, mail).await,
+        match write.await {
+            Ok(Some(mail)) => hand_over(&mailer, mail).await,
             Ok(None) => count("nobody"),
             Err(error) => {
                 tracing::warn!(%error, "a mail was not written");
@@ -74,13 +102,29 @@ pub(crate) fn send_reset(state: &ConsoleState, mailer: &Arc<Mailer>, url: &Arc<s
     });
 }
 
-async fn post(mailer: &Mailer, mail: Mail) {
+async fn hand_over(mailer: &Mailer, mail: Mail) {
     match (mailer.send)(mail).await {
         Ok(()) => count("sent"),
         Err(error) => {
             tracing::error!(%error, "a user waits for a mail in vain");
             count("failed");
         }
+    }
+}
+
+fn write_change(url: &str, to: Email, change: Change) -> Mail {
+    let what = match change {
+        Change::Password => "The password was changed, and every other browser signed out",
+        Change::SecondFactorOn => "The second factor was turned on",
+        Change::SecondFactorOff => "The second factor was turned off",
+    };
+    Mail {
+        to,
+        subject: "A change to how you sign in to the Upscale console".to_owned(),
+        text: format!(
+            "{what}, at {url}.\n\n\
+             If it was not you, set a new password at {url}/reset now, and tell the operator of the service.\n"
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use upscale_store::User;
 use super::{
     error::ConsoleError,
     form::Form,
-    mail::send_reset,
+    mail::{Change, send_reset, tell_change},
     page::{Layout, show},
     password::check_password,
     session::Visitor,
@@ -129,6 +129,7 @@ pub(crate) async fn reset(
     if !state.api.store.use_reset(&token.hash(), &hash).await? {
         return Err(ConsoleError::NotFound);
     }
+    tell_change(&state, &user.email, Change::Password);
     Ok(Redirect::to("/sign-in").into_response())
 }
 

@@ -16,6 +16,7 @@ use upscale_store::User;
 use super::{
     error::ConsoleError,
     form::SignedForm,
+    mail::{Change, tell_change},
     page::{Layout, show},
     settings::SettingsPage,
     sign_in::{count_tries, refuse_for, too_many},
@@ -93,6 +94,7 @@ pub(crate) async fn turn_on(
     };
     state.api.store.set_totp(&user.id, Some(&secret)).await?;
     state.api.store.take_totp_step(&user.id, step).await?;
+    tell_change(&state, &user.email, Change::SecondFactorOn);
     Ok(Redirect::to("/settings?done=second-factor-on").into_response())
 }
 
@@ -113,6 +115,7 @@ pub(crate) async fn turn_off(
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     state.api.store.set_totp(&user.id, None).await?;
+    tell_change(&state, &user.email, Change::SecondFactorOff);
     Ok(Redirect::to("/settings?done=second-factor-off").into_response())
 }
 

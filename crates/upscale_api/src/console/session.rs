@@ -123,8 +123,13 @@ pub(crate) async fn recognise(
     };
     let planted =
         is_new.then(|| cookies.set(Kind::Visitor, visitor.token.reveal(), SESSION_SECONDS));
-    if let (Some(session), Some(trail)) = (&visitor.session, parts.extensions.get::<Arc<Trail>>()) {
-        let _ = trail.caller.set((session.user.account_id.clone(), None));
+    if let Some(session) = &visitor.session {
+        let account = &session.user.account_id;
+        if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
+            let _ = trail.caller.set((account.clone(), None));
+        }
+        let counted = state.api.throttle.count_page(account);
+        counted.map_err(ConsoleError::TooFast)?;
     }
     parts.extensions.insert(visitor);
     let mut response = next.run(Request::from_parts(parts, body)).await;

@@ -10,6 +10,7 @@ use axum::{
 use super::{
     error::ConsoleError,
     form::SignedForm,
+    mail::{Change, tell_change},
     page::{Layout, show},
     password::check_password,
     session::SignedIn,
@@ -76,6 +77,7 @@ pub(crate) async fn change_password(
     }
     let hash = state.passwords.hash(new).await?;
     state.api.store.set_password(&user.id, &hash).await?;
+    tell_change(&state, &user.email, Change::Password);
     let cookies = visitor.sign_in(&state, &user.id).await?;
     Ok((cookies, Redirect::to("/settings?done=password")).into_response())
 }

@@ -50,6 +50,9 @@ pub(crate) enum ConsoleError {
     /// The form is larger than any of ours.
     #[error("The form is too large or broke off.")]
     BadForm,
+    /// More pages than anybody looks at; seconds until there are more.
+    #[error("Too many pages at once. Wait a moment and load this one again.")]
+    TooFast(i64),
     /// The store or the processor is busy; the detail is for the log alone.
     #[error("The service is busy for a moment. Nothing was changed: try again.")]
     Busy(String),
@@ -94,6 +97,7 @@ impl ConsoleError {
             Self::Nameless => (StatusCode::BAD_REQUEST, "Who are you?"),
             Self::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "Too many tries"),
             Self::BadForm => (StatusCode::BAD_REQUEST, "Not accepted"),
+            Self::TooFast(_) => (StatusCode::TOO_MANY_REQUESTS, "Too fast"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
             Self::Broken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
         }
@@ -108,6 +112,10 @@ impl ConsoleError {
             }
             Self::TooMany(seconds) => {
                 metrics::counter!("upscale_limits_hit_total", "limit" => "sign_in").increment(1);
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
+            }
+            Self::TooFast(seconds) => {
+                metrics::counter!("upscale_limits_hit_total", "limit" => "pages").increment(1);
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
             }
             Self::WrongToken => {

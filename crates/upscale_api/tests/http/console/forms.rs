@@ -301,7 +301,7 @@ async fn a_second_factor_is_asked_for_and_no_code_is_taken_twice() {
 }
 
 /// As an authenticator shows it.
-fn code_of(secret: &str, seconds: i64) -> String {
+pub(super) fn code_of(secret: &str, seconds: i64) -> String {
     let secret = Secret::try_from_base32(secret).unwrap();
     let totp = Builder::new().with_secret(secret).build().unwrap();
     totp.generate(seconds.unsigned_abs()).to_string()

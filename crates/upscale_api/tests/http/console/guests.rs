@@ -18,6 +18,8 @@ async fn every_page_behind_the_door_leads_to_it() {
             "/settings",
             "/tasks/x",
             "/keys/x/revoke",
+            "/credits/ledger.csv",
+            "/credits/orders/x/state",
         ] {
             let page = guest.get(path).await;
             assert_eq!(
@@ -31,6 +33,7 @@ async fn every_page_behind_the_door_leads_to_it() {
             "/sign-out",
             "/sign-out-everywhere",
             "/keys",
+            "/credits",
             "/playground",
             "/settings/password",
             "/keys/x/rotate",

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use upscale_api::{ConsoleOptions, Mail, MailError, SendMail};
 
-use super::browser::{Console, Page, with_console, with_console_set};
+use super::{
+    browser::{Browser, Console, Page, with_console, with_console_set},
+    forms::code_of,
+};
 
 const URL: &str = "https://console.example.org";
 
@@ -63,13 +66,14 @@ async fn with_mail(mailbox: &Mailbox, test: impl AsyncFnOnce(&Console<'_>)) {
     with_console_set(options, None, test).await;
 }
 
-async fn sign_up(console: &Console<'_>, name: &str) {
+async fn sign_up<'a>(console: &'a Console<'_>, name: &str) -> Browser<'a> {
     let mut browser = console.browser("192.0.2.1");
     browser.get("/sign-up").await;
     let email = format!("{name}@example.org");
     let fields = [("email", email.as_str()), ("password", "correct horse")];
     let page = browser.post_from(URL, "/sign-up", &fields).await;
     assert_eq!(page.status, 303);
+    browser
 }
 
 async fn ask(console: &Console<'_>, from: &str, email: &str) -> Page {
@@ -102,6 +106,11 @@ async fn a_mailed_link_sets_a_password_once_within_the_hour() {
             "/sign-in"
         );
         assert_eq!(guest.get(&second).await.status, 404);
+        let told = mailbox.wait_for(3).await.remove(2);
+        assert!(
+            told.text.starts_with("The password was changed"),
+            "{told:?}"
+        );
         guest.get("/sign-in").await;
         let fields = [("email", "ann@example.org"), ("password", "a new battery")];
         assert_eq!(
@@ -113,7 +122,7 @@ async fn a_mailed_link_sets_a_password_once_within_the_hour() {
         );
 
         ask(console, "192.0.2.2", "ann@example.org").await;
-        let mail = mailbox.wait_for(3).await.remove(2);
+        let mail = mailbox.wait_for(4).await.remove(3);
         let third = link(console, &mail);
         let mut late = console.browser("192.0.2.4");
         console.app.clock.advance_seconds(3_599);
@@ -170,6 +179,42 @@ async fn the_answer_is_the_same_whoever_signs_in_with_the_address_and_comes_befo
         assert_eq!(to, ["ann@example.org", "refused@example.org"]);
         for mail in mailbox.mails.lock().unwrap().iter() {
             link(console, mail);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
+    let mailbox = Mailbox::default();
+    with_mail(&mailbox, async |console: &Console<'_>| {
+        let mut ann = sign_up(console, "ann").await;
+        ann.get("/settings").await;
+        let fields = [("current", "correct horse"), ("new", "a new battery")];
+        let wrong = [("current", "wrong horse"), ("new", "a new battery")];
+        ann.post_from(URL, "/settings/password", &wrong).await;
+        ann.post_from(URL, "/settings/password", &fields).await;
+        mailbox.wait_for(1).await;
+        ann.get("/settings").await;
+        let page = ann.post_from(URL, "/settings/second-factor", &[]).await;
+        let secret = page.between("name=\"secret\" value=\"", "\"").unwrap();
+        console.app.keep_secret(&secret);
+        let code = code_of(&secret, console.app.store.now().unix_seconds());
+        let on = [("secret", secret.as_str()), ("code", code.as_str())];
+        ann.post_from(URL, "/settings/second-factor/on", &on).await;
+        mailbox.wait_for(2).await;
+        let off = [("password", "a new battery")];
+        ann.post_from(URL, "/settings/second-factor/off", &off)
+            .await;
+        let told = mailbox.wait_for(3).await;
+        for (mail, what) in told.iter().zip([
+            "The password was changed",
+            "The second factor was turned on",
+            "The second factor was turned off",
+        ]) {
+            assert_eq!(mail.to.as_str(), "ann@example.org");
+            assert!(mail.text.starts_with(what), "{mail:?}");
+            assert!(mail.text.contains(&format!("{URL}/reset now")), "{mail:?}");
         }
     })
     .await;

@@ -313,6 +313,29 @@ async fn spraying_passwords_over_many_addresses_or_from_many_places_is_stopped()
 }
 
 #[tokio::test]
+async fn a_flood_of_one_accounts_pages_is_stopped_and_others_look_on() {
+    with_console(async |console: &Console<'_>| {
+        let ann = console.signed_up("ann").await;
+        let mut bob = console.signed_up("bob").await;
+        let flood = (0..150).map(async |_| {
+            let mut tab = console.browser("192.0.2.1");
+            tab.cookies = ann.cookies.clone();
+            let page = tab.get("/settings").await;
+            (page.status, page.header("retry-after").to_owned())
+        });
+        let answers = futures_util::future::join_all(flood).await;
+        let refused: Vec<_> = answers
+            .iter()
+            .filter(|(status, _)| *status == 429)
+            .collect();
+        assert!((1..=50).contains(&refused.len()), "{}", refused.len());
+        assert!(refused.iter().all(|(_, wait)| wait == "1"), "{refused:?}");
+        assert_eq!(bob.get("/settings").await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn one_address_opens_ten_accounts_an_hour() {
     with_console(async |console: &Console<'_>| {
         let mut statuses = Vec::new();
