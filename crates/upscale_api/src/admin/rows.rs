@@ -170,9 +170,10 @@ pub(crate) fn without_query(url: &str) -> &str {
     url.split('?').next().unwrap_or(url)
 }
 
-/// The beginning of a random name, for people to tell a few apart.
+/// The beginning of what is random in a name such as `worker_…`, for people to tell a few apart.
 pub(crate) fn short(id: &str) -> &str {
-    id.get(..8).unwrap_or(id)
+    let random = id.rsplit('_').next().unwrap_or(id);
+    random.get(..8).unwrap_or(random)
 }
 
 /// How long ago, of two moments of one clock.
@@ -203,6 +204,9 @@ mod tests {
             without_query("https://a.example/b?token=c"),
             "https://a.example/b"
         );
-        assert_eq!((short("0123456789"), short("éé")), ("01234567", "éé"));
+        assert_eq!(
+            (short("worker_0123456789"), short("éé")),
+            ("01234567", "éé")
+        );
     }
 }
