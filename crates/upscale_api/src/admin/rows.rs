@@ -108,6 +108,7 @@ pub(crate) struct PaymentRow {
     pub(crate) credits: String,
     pub(crate) taken_back: Option<String>,
     pub(crate) invoice: Option<String>,
+    pub(crate) in_dispute: bool,
 }
 
 impl PaymentRow {
@@ -133,6 +134,7 @@ impl PaymentRow {
                 .unwrap_or_default(),
             taken_back: has_returned.then(|| payment.taken_back.to_string()),
             invoice: payment.invoice.clone(),
+            in_dispute: payment.in_dispute,
         }
     }
 }
