@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fantoccini::Locator;
+use fantoccini::{Client, Locator};
 
 use super::{
     check_console,
@@ -76,47 +76,66 @@ async fn an_operator_finds_their_way_through_every_page() {
     let chromium = chromium.start(&rule, &world.path("chromium")).await;
     let browser = chromium.browser().await;
 
-    // Led to the door, a mistake first.
-    browser.goto(&format!("{admin}/tasks")).await.unwrap();
-    fill(&browser, "#door-name", "Ann").await;
-    fill(&browser, "#token", "not the token").await;
-    click(&browser, "main button[type=submit]").await;
-    let problem = text(&browser, "#token-problem").await;
-    assert_eq!(problem, "This is not the token.");
-    photograph(&browser, "operators-sign-in").await;
-    fill(&browser, "#token", TOKEN).await;
-    click(&browser, "main button[type=submit]").await;
-    assert!(text(&browser, "#books").await.contains("invariants hold"));
-    photograph(&browser, "operators-overview").await;
-
+    come_in(&browser, &admin).await;
     // A search by the task's id leads to its story.
     fill(&browser, "#q", &format!("{task}\n")).await;
     // The overview has no such list, so this is the page that follows.
     assert!(text(&browser, ".facts").await.contains(&task));
     assert!(text(&browser, "main h2").await.contains("succeeded"));
     photograph(&browser, "operators-task").await;
+    let address = format!("{admin}/accounts/{account}");
+    adjust(&browser, &address).await;
+    look(&browser, &admin, &account).await;
 
-    // An adjustment without a reason, then with one.
-    browser
-        .goto(&format!("{admin}/accounts/{account}"))
+    // Given back, so that the world's own reckoning fits.
+    let credits = ["account", "adjust", &account, "4.5"];
+    let back = [&credits[..], &["--reason", "it was right"]].concat();
+    world.operator.run(&back);
+    click(&browser, ".who button").await;
+    assert!(text(&browser, "label[for=token]").await.contains("Token"));
+    chromium.stop(browser).await;
+    tokio::task::spawn_blocking(move || world.finish())
         .await
         .unwrap();
-    photograph(&browser, "operators-account").await;
-    click(&browser, "details.change summary").await;
-    fill(&browser, "#adjust-credits", "-4.5").await;
-    click(&browser, "details.change[open] button").await;
-    let problem = text(&browser, "#adjust-reason-problem").await;
+}
+
+/// Led to the door, a mistake first.
+async fn come_in(browser: &Client, admin: &str) {
+    browser.goto(&format!("{admin}/tasks")).await.unwrap();
+    fill(browser, "#door-name", "Ann").await;
+    fill(browser, "#token", "not the token").await;
+    click(browser, "main button[type=submit]").await;
+    let problem = text(browser, "#token-problem").await;
+    assert_eq!(problem, "This is not the token.");
+    photograph(browser, "operators-sign-in").await;
+    fill(browser, "#token", TOKEN).await;
+    click(browser, "main button[type=submit]").await;
+    assert!(text(browser, "#books").await.contains("invariants hold"));
+    photograph(browser, "operators-overview").await;
+}
+
+/// An adjustment without a reason, then with one.
+async fn adjust(browser: &Client, address: &str) {
+    browser.goto(address).await.unwrap();
+    photograph(browser, "operators-account").await;
+    click(browser, "details.change summary").await;
+    fill(browser, "#adjust-credits", "-4.5").await;
+    click(browser, "details.change[open] button").await;
+    let problem = text(browser, "#adjust-reason-problem").await;
     assert!(problem.contains("A reason has 1 to 500"), "{problem}");
-    photograph(&browser, "operators-account-problem").await;
-    fill(&browser, "#adjust-reason", "credited twice").await;
-    click(&browser, "details.change[open] button").await;
-    assert!(text(&browser, ".notice.good").await.contains("adjusted"));
+    photograph(browser, "operators-account-problem").await;
+    fill(browser, "#adjust-reason", "credited twice").await;
+    click(browser, "details.change[open] button").await;
+    assert!(text(browser, ".notice.good").await.contains("adjusted"));
     assert!(
-        text(&browser, "#actions tbody")
+        text(browser, "#actions tbody")
             .await
             .contains("credited twice")
     );
+}
 
+/// Every page that is left, from the links of the account on.
+async fn look(browser: &Client, admin: &str, account: &str) {
     let key = browser.find(Locator::Css("a.button.danger")).await.unwrap();
     let key = key.attr("href").await.unwrap().unwrap();
     let user = browser
@@ -151,25 +170,9 @@ async fn an_operator_finds_their_way_through_every_page() {
         ("/actions".to_owned(), "operators-actions", "credited twice"),
     ] {
         browser.goto(&format!("{admin}{path}")).await.unwrap();
-        let main = text(&browser, "main").await;
+        let main = text(browser, "main").await;
         assert!(main.contains(expected), "{path} lacks {expected:?}: {main}");
-        check_console(&browser, &path).await;
-        photograph(&browser, name).await;
+        check_console(browser, &path).await;
+        photograph(browser, name).await;
     }
-    // Given back, so that the world's own reckoning fits.
-    let back = [
-        "account",
-        "adjust",
-        &account,
-        "4.5",
-        "--reason",
-        "it was right",
-    ];
-    world.operator.run(&back);
-    click(&browser, ".who button").await;
-    assert!(text(&browser, "label[for=token]").await.contains("Token"));
-    chromium.stop(browser).await;
-    tokio::task::spawn_blocking(move || world.finish())
-        .await
-        .unwrap();
 }

@@ -157,8 +157,14 @@ fn world_by_socket(mode: &str) -> (tempfile::TempDir, PathBuf, World) {
     (folder, socket, world)
 }
 
-/// Looks at every page about this customer, changes what can be changed, and reads it all back by command.
+/// Looks at every page about a new customer, changes what can be changed, and reads it all back by command.
 fn look_and_change(world: &World, ann: &mut Browser) {
+    let account = look(world, ann);
+    change(world, ann, &account);
+}
+
+/// A customer with a task of either end, on every page; the account.
+fn look(world: &World, ann: &mut Browser) -> String {
     let customer = world.customer("10");
     let source = world.picture("/a.png", 40, 30);
     let task = customer
@@ -183,7 +189,12 @@ fn look_and_change(world: &World, ann: &mut Browser) {
         .has("<td>charge</td>");
     ann.get(&format!("{account}/tasks?state=failed")).has("404");
     ann.get(&format!("{account}/ledger")).has("<td>refund</td>");
+    customer.account
+}
 
+/// An adjustment, sent twice, and limits; then what the commands say of it.
+fn change(world: &World, ann: &mut Browser, id: &str) {
+    let account = format!("/accounts/{id}");
     ann.get(&account);
     let fields = [("credits", "-2.5"), ("reason", "credited twice")];
     let wrong = ann.post(
@@ -198,7 +209,7 @@ fn look_and_change(world: &World, ann: &mut Browser) {
         let page = ann.post(&format!("{account}/adjust"), &fields);
         assert_eq!(page.location, format!("{account}?done={done}"));
     }
-    assert_eq!(world.operator.money(&customer.account), (6_800, 0, 700));
+    assert_eq!(world.operator.money(id), (6_800, 0, 700));
     let limits = [
         ("requests", "7"),
         ("active", ""),
@@ -206,11 +217,9 @@ fn look_and_change(world: &World, ann: &mut Browser) {
         ("reason", "too many"),
     ];
     ann.post(&format!("{account}/limits"), &limits);
-    let shown = world.operator.show(&customer.account);
+    let shown = world.operator.show(id);
     assert_eq!(shown["limits"]["requests_per_minute"], 7);
-    let actions = world
-        .operator
-        .run(&["account", "actions", &customer.account]);
+    let actions = world.operator.run(&["account", "actions", id]);
     let actions = actions["actions"].as_array().unwrap();
     assert_eq!(actions.len(), 2, "{actions:?}");
     assert_eq!(
@@ -224,7 +233,7 @@ fn look_and_change(world: &World, ann: &mut Browser) {
     let back = [
         "account",
         "adjust",
-        &customer.account,
+        id,
         "2.5",
         "--reason",
         "it was right",

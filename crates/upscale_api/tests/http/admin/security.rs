@@ -1,9 +1,9 @@
 //! What an attacker would try against an operator: forged forms, scripts in what customers name and send, a name of
 //! elsewhere that resolves to this machine, frames, planted cookies.
 
-use rusqlite::Connection;
 use upscale_core::{
-    Email, FailureMessage, IdempotencyKey, NewTask, Permission, RequestId, Scale, SourceUrl,
+    AccountId, Credits, Email, FailureMessage, IdempotencyKey, NewTask, Permission, RequestId,
+    Scale, SourceUrl, TaskId,
 };
 use upscale_store::{Settlement, Spent};
 
@@ -76,66 +76,46 @@ async fn a_name_of_elsewhere_that_resolves_to_this_machine_is_shown_nothing() {
     .await;
 }
 
+/// An account whose every text is this one, and its failed task.
+async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
+    let store = &admin.app.store;
+    let account = store.create_account(text).await.unwrap().id;
+    let credits = Credits::from_thousandths(10_000);
+    let credited = store.credit_account(&account, credits, text).await;
+    credited.unwrap();
+    let made = store.create_key(&account, Permission::All, text).await;
+    made.unwrap().unwrap();
+    let email = Email::parse("o'brien@example.org").unwrap();
+    let made = store.create_user(Some(&account), &email, None).await;
+    made.unwrap();
+    let order = NewTask {
+        source_url: SourceUrl::parse("https://pictures.example.org/a.png?q='%22").unwrap(),
+        scale: Scale::X2,
+        face_enhance: false,
+    };
+    let key = IdempotencyKey::parse(b"hostile-key").unwrap();
+    let request = RequestId::random().unwrap();
+    let created = store.create_task(&account, &key, &order, &request).await;
+    created.unwrap();
+    let claim = store.claim("w", 1).await.unwrap().remove(0);
+    let failure = Settlement::Failed(FailureMessage::new(text));
+    let settled = store.settle(&claim.task_id, claim.attempt, failure, Spent::slot(1.0));
+    settled.await.unwrap();
+    (account, claim.task_id)
+}
+
 #[tokio::test]
 async fn what_customers_name_and_send_stays_text_on_every_page() {
     with_admin(async |admin: &Admin<'_>| {
-        let store = &admin.app.store;
         let script = "<script>alert(1)</script>";
         let hostile = format!("\"'>{script}<img src=x onerror=alert(1)>");
-        let account = store.create_account(&hostile).await.unwrap().id;
-        let credits = upscale_core::Credits::from_thousandths(10_000);
-        store
-            .credit_account(&account, credits, &hostile)
-            .await
-            .unwrap();
-        let (key, _) = store
-            .create_key(&account, Permission::All, &hostile)
-            .await
-            .unwrap()
-            .unwrap();
-        let email = Email::parse("o'brien@example.org").unwrap();
-        store
-            .create_user(Some(&account), &email, None)
-            .await
-            .unwrap();
+        let (account, id) = named(admin, &hostile).await;
+        let store = &admin.app.store;
+        let key = store.list_keys(&account).await.unwrap().remove(0);
         let user = store.list_users_of(&account).await.unwrap().remove(0).id;
-        let source = format!("https://pictures.example.org/a.png?q=%22{script}'");
-        let task = NewTask {
-            source_url: SourceUrl::parse("https://pictures.example.org/a.png").unwrap(),
-            scale: Scale::X2,
-            face_enhance: false,
-        };
-        let idempotency = IdempotencyKey::parse(b"hostile-key").unwrap();
-        let request = RequestId::random().unwrap();
-        store
-            .create_task(&account, &idempotency, &task, &request)
-            .await
-            .unwrap();
-        // A row that no parser of ours would let in.
-        let database = Connection::open(admin.app.path("upscale.db")).unwrap();
-        database
-            .execute("UPDATE task SET source_url = ?1", [&source])
-            .unwrap();
+        let task = store.find_task_of_anyone(&id).await.unwrap().unwrap();
+        let request = task.request_id;
         let mut ann = admin.signed_in(By::Token).await;
-        let tasks = store
-            .list_tasks_of_anyone(&upscale_store::OperatorTaskFilter::Processing, 9)
-            .await
-            .unwrap();
-        let id = tasks[0].task.id.clone();
-        let processing = ann.get("/tasks").await;
-        processing.lacks("<script>alert");
-        database
-            .execute(
-                "UPDATE task SET source_url = 'https://pictures.example.org/a.png'",
-                [],
-            )
-            .unwrap();
-        let claim = store.claim("w", 1).await.unwrap().remove(0);
-        let failure = Settlement::Failed(FailureMessage::new(&hostile));
-        store
-            .settle(&claim.task_id, claim.attempt, failure, Spent::slot(1.0))
-            .await
-            .unwrap();
         ann.get(&format!("/accounts/{account}")).await;
         let fields = [("credits", "1"), ("reason", hostile.as_str())];
         let page = ann
