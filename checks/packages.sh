@@ -38,7 +38,7 @@ for unit in packages/systemd/*.service; do
 done
 
 # The Debian package, of the debug binary and hardly compressed, for that takes seconds where the real one takes minutes.
-command -v cargo-deb >/dev/null || cargo install --locked cargo-deb@3.8.0
+command -v cargo-deb >/dev/null || cargo install --locked --debug cargo-deb@3.8.0
 need lintian lintian
 cargo deb --quiet --no-build --fast --profile dev -p upscale --output "$made/upscale.deb"
 dpkg-deb --info "$made/upscale.deb" | grep -E '^ (Package|Version|Depends|Installed-Size):'
