@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# One binary for every Linux of this processor: built for musl, held to need no file of the system, and a whole demo of it run
+# in a root that holds nothing else. `checks/static.sh [cargo build's flags]`, e.g. `--release`; leaves the binary in
+# target/static. Needs musl-gcc (Debian: musl-tools) and the standard library for musl
+# (`rustup target add x86_64-unknown-linux-musl`) or its sources of the very same version, from which it is built: in the
+# toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of Debian's rust-src). The demo needs root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=x86_64-unknown-linux-musl
+command -v musl-gcc >/dev/null || { echo "musl-gcc is missing"; exit 1; }
+export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER=musl-gcc CC_x86_64_unknown_linux_musl=musl-gcc
+
+sysroot="$(rustc --print sysroot)"
+std=()
+if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
+  library="${RUST_LIBRARY:-$sysroot/lib/rustlib/src/rust/library}"
+  [ -d "$library/core" ] || { echo "neither $target nor the standard library's sources are here"; exit 1; }
+  export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$library"
+  # What rustup would bring along (crt1.o, libc.a, the unwinder) comes from the system's musl and gcc.
+  export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="-Clink-self-contained=no -Ctarget-feature=+crt-static -Lnative=target/static/lib"
+  mkdir -p target/static/lib
+  ln -sf "$(gcc -print-file-name=libgcc_eh.a)" target/static/lib/libunwind.a
+  std=(-Zbuild-std=std,panic_unwind)
+fi
+cargo build "${std[@]}" --locked --bin upscale --target "$target" --target-dir target/static "$@"
+
+folder=debug
+for flag in "$@"; do [ "$flag" != --release ] || folder=release; done
+binary="target/static/$target/$folder/upscale"
+if readelf --program-headers --dynamic "$binary" | grep -E 'INTERP|NEEDED'; then
+  echo "$binary wants files of the system"
+  exit 1
+fi
+echo "$binary: $(stat --format %s "$binary") bytes, needs no file of the system"
+
+root="$(mktemp -d)"
+trap 'rm -rf "$root"' EXIT
+mkdir "$root/proc" "$root/dev" "$root/tmp"
+cp "$binary" "$root/upscale"
+unshare --mount bash -euc '
+  mount -t proc proc "$1/proc"
+  mount --bind /dev "$1/dev"
+  chroot "$1" /upscale demo --out /tmp/demo
+' demo "$root"
