@@ -25,7 +25,10 @@ mod embedded {
 
 pub(super) const FILE_NAME: &str = "upscale.db";
 /// How long another process may hold the write lock before a write gives up; within a request's 10 s.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same while the file is opened. Who was killed holds his lock until the kernel has finished his sync, and a busy disk
+/// may take seconds for that: a service that gives up meanwhile would have to be started again by hand.
+const OPEN_BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Reads at a time; each connection keeps at most 2 MB of pages.
 const READERS: usize = 4;
 /// Statements a connection keeps prepared; the verbs have about a hundred.
@@ -120,6 +123,7 @@ fn migrated(
     let lock = private_file(&directory.join("upscale.db-migrate")).map_err(unavailable)?;
     lock.lock().map_err(unavailable)?;
     let mut connection = connect(path)?;
+    connection.busy_timeout(OPEN_BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "synchronous", durability.as_pragma())?;
@@ -129,6 +133,7 @@ fn migrated(
         .run(&mut connection)
         .map_err(|error| StoreError::Unavailable(format!("migration failed: {error}")))?;
     super::signing_keys::ensure_one(&connection)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 

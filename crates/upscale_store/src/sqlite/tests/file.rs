@@ -1,6 +1,6 @@
 //! The file itself: who may read it, what happens when it cannot grow or is locked, what survives a stop.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use rusqlite::Connection;
 use upscale_core::{TaskState, limits};
@@ -8,7 +8,7 @@ use upscale_core::{TaskState, limits};
 use crate::{
     CreateOutcome, Store, StoreError, StoreOptions,
     conformance::setting::{Setting, sqlite},
-    sqlite::Db,
+    sqlite::{Db, open::BUSY_TIMEOUT},
 };
 
 fn file(store: &Store) -> &Db {
@@ -109,6 +109,25 @@ async fn a_lock_held_elsewhere_stops_writes_until_it_is_let_go_and_never_stops_r
     assert_eq!(at.account(&account).await.available, limits::PRICE);
     other.execute_batch("ROLLBACK").unwrap();
     at.store.check_writable().await.unwrap();
+}
+
+#[tokio::test]
+async fn opening_waits_for_longer_than_a_request_would() {
+    let at = sqlite().await;
+    let other = outsider(&at);
+    // A new process has its keys to look at and its migrations to run.
+    other
+        .execute_batch("DELETE FROM signing_key; BEGIN IMMEDIATE")
+        .unwrap();
+    let dying = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(BUSY_TIMEOUT + Duration::from_secs(2));
+        drop(other);
+    });
+    let directory = at.home.directory.path();
+    Store::open_sqlite(directory, at.clock.clone(), StoreOptions::default())
+        .await
+        .unwrap();
+    dying.await.unwrap();
 }
 
 #[tokio::test]
