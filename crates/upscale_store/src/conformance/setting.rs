@@ -7,10 +7,28 @@ use upscale_core::{
 };
 
 use super::home::{Commits, Home};
-use crate::{Account, Claim, CreateOutcome, FenceOutcome, Results, Settlement, Store};
+use crate::{Account, Claim, CreateOutcome, FenceOutcome, Results, Settlement, Store, StoreError};
 
 /// Noon of a day in 2026: far from midnight, on the edge of a minute.
 pub(crate) const NOON: Timestamp = Timestamp::from_micros(1_767_268_800_000_000);
+
+/// As a customer does: who is put off, because too many wait for the account's row on a busy machine (`lock_timeout`),
+/// asks again under the same key.
+pub(crate) async fn create_patiently(
+    store: &Store,
+    account: &AccountId,
+    key: &str,
+    task: &NewTask,
+) -> CreateOutcome {
+    let (key, request) = (idempotency_key(key), RequestId::random().unwrap());
+    for _ in 0..20 {
+        match store.create_task(account, &key, task, &request).await {
+            Err(StoreError::Unavailable(why)) if why.contains("lock timeout") => {}
+            outcome => return outcome.unwrap(),
+        }
+    }
+    panic!("put off twenty times");
+}
 
 /// One engine's store, alone in its home.
 pub(crate) struct Setting {
@@ -92,11 +110,7 @@ impl Setting {
         key: &str,
         task: &NewTask,
     ) -> CreateOutcome {
-        let request = RequestId::random().unwrap();
-        self.store
-            .create_task(account, &idempotency_key(key), task, &request)
-            .await
-            .unwrap()
+        create_patiently(&self.store, account, key, task).await
     }
 
     /// A task that must be accepted.

@@ -1,13 +1,13 @@
 //! Several handles on one home stand for several processes: nothing is shared between them but the database.
 
 use futures_util::future::join_all;
-use upscale_core::{AccountId, Clock, Credits, Permission, RequestId, Scale, limits};
+use upscale_core::{AccountId, Clock, Credits, Permission, Scale, limits};
 
 use super::{
     home::{Commits, Home},
-    setting::{NOON, example, idempotency_key, result_file},
+    setting::{NOON, create_patiently, example, result_file},
 };
-use crate::{CreateOutcome, FenceOutcome, PurchaseOutcome, Settlement, Store, StoreError};
+use crate::{CreateOutcome, FenceOutcome, PurchaseOutcome, Settlement, Store};
 
 const PROCESSES: usize = 4;
 
@@ -27,18 +27,8 @@ async fn rich_account(store: &Store) -> AccountId {
     account
 }
 
-/// As a customer does: who is put off, because too many wait for the account's row on a busy machine (`lock_timeout`),
-/// asks again under the same key.
 async fn order(store: &Store, account: &AccountId, key: &str) -> CreateOutcome {
-    let request = RequestId::random().unwrap();
-    let (key, task) = (idempotency_key(key), example(Scale::X2));
-    for _ in 0..20 {
-        match store.create_task(account, &key, &task, &request).await {
-            Err(StoreError::Unavailable(why)) if why.contains("lock timeout") => {}
-            outcome => return outcome.unwrap(),
-        }
-    }
-    panic!("put off twenty times");
+    create_patiently(store, account, key, &example(Scale::X2)).await
 }
 
 /// Orders under `count` keys at once, in turn from each process; the outcomes.
