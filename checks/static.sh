@@ -3,7 +3,8 @@
 # in a root that holds nothing else. `checks/static.sh [cargo build's flags]`, e.g. `--release`; leaves the binary in
 # target/static. Needs musl-gcc (Debian: musl-tools) and the standard library for musl
 # (`rustup target add x86_64-unknown-linux-musl`) or its sources of the very same version, from which it is built: in the
-# toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of Debian's rust-src). The demo needs root.
+# toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of Debian's rust-src), with LLVM's unwinder as
+# an archive (Debian: libunwind-14-dev; gcc's own asks glibc for help). The demo needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=x86_64-unknown-linux-musl
@@ -16,10 +17,12 @@ if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
   library="${RUST_LIBRARY:-$sysroot/lib/rustlib/src/rust/library}"
   [ -d "$library/core" ] || { echo "neither $target nor the standard library's sources are here"; exit 1; }
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$library"
-  # What rustup would bring along (crt1.o, libc.a, the unwinder) comes from the system's musl and gcc.
+  # What rustup would bring along: crt1.o and libc.a come from the system's musl, the unwinder from LLVM.
+  unwinder="$(ls /usr/lib/llvm-*/lib/libunwind.a 2>/dev/null | tail -n 1)"
+  [ -n "$unwinder" ] || { echo "LLVM's libunwind.a is missing"; exit 1; }
   export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="-Clink-self-contained=no -Ctarget-feature=+crt-static -Lnative=target/static/lib"
   mkdir -p target/static/lib
-  ln -sf "$(gcc -print-file-name=libgcc_eh.a)" target/static/lib/libunwind.a
+  ln -sf "$unwinder" target/static/lib/libunwind.a
   std=(-Zbuild-std=std,panic_unwind)
 fi
 cargo build "${std[@]}" --locked --bin upscale --target "$target" --target-dir target/static "$@"
