@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One binary for every Linux of this processor: built for musl, held to need no file of the system, and a whole demo of it run
-# in a root that holds nothing else. `checks/static.sh [cargo build's flags]`, e.g. `--release`; leaves the binary in
-# target/static. Needs musl-gcc (Debian: musl-tools) and the standard library for musl
+# in a root that holds nothing but it and the certificates of authorities, as the image does. `checks/static.sh [cargo build's
+# flags]`, e.g. `--release`; leaves the binary in target/static. Needs musl-gcc (Debian: musl-tools) and the standard library for musl
 # (`rustup target add x86_64-unknown-linux-musl`) or its sources of the very same version, from which it is built: in the
 # toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of Debian's rust-src), with LLVM's unwinder as
 # an archive (Debian: libunwind-14-dev; gcc's own asks glibc for help). The demo needs root.
@@ -22,10 +22,22 @@ if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
   [ -n "$unwinder" ] || { echo "LLVM's libunwind.a is missing"; exit 1; }
   export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="-Clink-self-contained=no -Ctarget-feature=+crt-static -Lnative=target/static/lib"
   mkdir -p target/static/lib
-  ln -sf "$unwinder" target/static/lib/libunwind.a
+  rm -f target/static/lib/libunwind.a
+  cp "$unwinder" target/static/lib/libunwind.a
+  # Debian's archive was made for glibc and reports its own mistakes by a function that musl does not have.
+  echo '#include <stdarg.h>
+    #include <stdio.h>
+    int __fprintf_chk(FILE *to, int flag, const char *format, ...) {
+      va_list rest; va_start(rest, format); (void)flag;
+      int printed = vfprintf(to, format, rest); va_end(rest);
+      return printed;
+    }' | musl-gcc -O -c -x c -o target/static/lib/chk.o -
+  ar r target/static/lib/libunwind.a target/static/lib/chk.o
   std=(-Zbuild-std=std,panic_unwind)
 fi
-cargo build "${std[@]}" --locked --bin upscale --target "$target" --target-dir target/static "$@"
+# Not position-independent: musl-gcc knows no static programs that are.
+cargo rustc "${std[@]}" --locked --package upscale --bin upscale --target "$target" --target-dir target/static "$@" -- \
+  -Crelocation-model=static
 
 folder=debug
 for flag in "$@"; do [ "$flag" != --release ] || folder=release; done
@@ -38,7 +50,8 @@ echo "$binary: $(stat --format %s "$binary") bytes, needs no file of the system"
 
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
-mkdir "$root/proc" "$root/dev" "$root/tmp"
+mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/etc/ssl/certs"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 cp "$binary" "$root/upscale"
 unshare --mount bash -euc '
   mount -t proc proc "$1/proc"

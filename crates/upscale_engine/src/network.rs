@@ -204,11 +204,13 @@ impl Network {
             .div_ceil(self.unshuffle * self.unshuffle)
     }
 
-    /// Weights, biases and slopes.
+    /// Weights, biases and learnt slopes: one slope for all channels is a leaky ReLU's, which nobody learnt.
     #[must_use]
     pub fn parameters(&self) -> usize {
         let count = |layer: &Layer| match &layer.activation {
-            Activation::Prelu(slopes) => layer.weights.len() + layer.bias.len() + slopes.len(),
+            Activation::Prelu(slopes) if slopes.iter().any(|slope| *slope != slopes[0]) => {
+                layer.weights.len() + layer.bias.len() + slopes.len()
+            }
             _ => layer.weights.len() + layer.bias.len(),
         };
         self.layers.iter().map(count).sum()
