@@ -14,13 +14,16 @@ from .resize import cubic_phases
 
 # Channels and blocks of each tier; multiplies per input pixel: F 128 K, S 410 K, X 1.17 M at x2.
 TIERS = {"f": (32, 4), "s": (48, 6), "x": (64, 10)}
+# What a block's gate sigmoid(o3) is moved by; `residual` has no gate. `lifted` lost the comparison of decision 4: the
+# engine does not run it.
+GATES = {"residual": None, "span": -0.5, "lifted": 0.5}
 
 
 @dataclass(frozen=True)
 class Architecture:
     """Everything that fixes the shapes and the arithmetic of a network.
 
-    `arch` is `residual` (h' = o3 + h) or `span` (h' = (o3 + h)(sigmoid(o3) - 0.5));
+    `arch` is `residual` (h' = o3 + h), `span` (h' = (o3 + h)(sigmoid(o3) - 0.5)) or `lifted` (+ 0.5 instead);
     `input_scale` multiplies the input (range 0..1) and divides the output's residual.
     A `conditioned` network is told how the file was compressed (condition.py).
     """
@@ -36,8 +39,8 @@ class Architecture:
     def __post_init__(self) -> None:
         if self.scale not in (2, 4):
             raise ValueError(f"scale is 2 or 4, not {self.scale}")
-        if self.arch not in ("residual", "span"):
-            raise ValueError(f"arch is residual or span, not {self.arch!r}")
+        if self.arch not in GATES:
+            raise ValueError(f"arch is one of {', '.join(GATES)}, not {self.arch!r}")
         if self.activation not in ("relu", "silu"):
             raise ValueError(f"activation is relu or silu, not {self.activation!r}")
         if self.channels < 1 or self.blocks < 1:
@@ -65,7 +68,7 @@ class Block(nn.Module):
         self.conv1 = conv3(channels, channels)
         self.conv2 = conv3(channels, channels)
         self.conv3 = conv3(channels, channels)
-        self.gated = architecture.arch == "span"
+        self.gate = GATES[architecture.arch]
         self.activation = functional.relu if architecture.activation == "relu" else functional.silu
 
     def forward(self, h: Tensor, changes: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -74,9 +77,9 @@ class Block(nn.Module):
         o1 = self.activation(changed(self.conv1, one)(h))
         o2 = self.activation(changed(self.conv2, two)(o1))
         o3 = changed(self.conv3, three)(o2)
-        if self.gated:
-            return (o3 + h) * (torch.sigmoid(o3) - 0.5), o1
-        return o3 + h, o1
+        if self.gate is None:
+            return o3 + h, o1
+        return (o3 + h) * (torch.sigmoid(o3) + self.gate), o1
 
 
 def changed(conv: nn.Conv2d, change: Tensor | None) -> Callable[[Tensor], Tensor]:

@@ -15,11 +15,15 @@ from .network import Architecture, Network
 
 FORMAT = "upscale-1"
 CONDITION = "jpeg-4"
+# What the engine runs.
+ARCHS = ("residual", "span")
 
 
 def save_weights(network: Network, path: Path, *, name: str, commit: str, steps: int, dtype: torch.dtype) -> None:
     """Writes `network`'s tensors as `dtype`, through a neighbour file so that a reader never sees half of one."""
     shape = network.architecture
+    if shape.arch not in ARCHS:
+        raise ValueError(f"the engine runs {' and '.join(ARCHS)}, not {shape.arch}")
     metadata = {
         "format": FORMAT,
         "arch": shape.arch,

@@ -325,7 +325,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchEngineArgs {
-    /// `compact`, `f`, `s`, `x`, `rrdb` (random weights) or a model file of anybody's.
+    /// `f`, `s`, `x`, `span` (`s` with gates), `compact`, `rrdb`, all with random weights, or a model file of anybody's.
     #[arg(long, value_name = "NAME|FILE", default_value = "f")]
     pub(crate) network: String,
     /// Size of the source in pixels.

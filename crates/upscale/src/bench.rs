@@ -61,7 +61,7 @@ fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
 }
 
 fn read_network(path: &str) -> anyhow::Result<Network> {
-    let not_known = || format!("{path}: neither compact, f, s, x, rrdb nor a model file");
+    let not_known = || format!("{path}: neither f, s, x, span, compact, rrdb nor a model file");
     let bytes = fs::read(Path::new(path)).with_context(not_known)?;
     Ok(Model::read(&bytes).with_context(not_known)?.network)
 }
@@ -117,6 +117,13 @@ fn print(
             "made ready in",
             format!("{:.1} ms", 1e3 * measured.plan_seconds),
         ),
+        (
+            "stops within",
+            format!(
+                "{:.1} ms (longest of 5 cancellations)",
+                1e3 * measured.cancel_seconds
+            ),
+        ),
     ];
     let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
     output::table(&["WHAT", "MEASURED"], &rows)
@@ -147,5 +154,6 @@ fn print_json(threads: usize, bench: &Bench, measured: &Measured) -> anyhow::Res
         "peak_share": measured.peak_share,
         "peak_memory_bytes": measured.peak_memory_bytes,
         "plan_seconds": measured.plan_seconds,
+        "cancel_seconds": measured.cancel_seconds,
     }))
 }

@@ -3,7 +3,8 @@
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use upscale_core::{Condition, Pixels, Rows};
 
@@ -49,6 +50,8 @@ pub struct Measured {
     pub peak_memory_bytes: u64,
     /// Seconds to make the network ready, its condition folded in, once per process and condition.
     pub plan_seconds: f64,
+    /// The longest of five times from a cancellation, somewhere within a run, to its end.
+    pub cancel_seconds: f64,
     /// Kernel set that ran.
     pub kernels: &'static str,
     /// What the products were taken in: a network may stay in single precision though 16-bit integers were allowed.
@@ -113,13 +116,14 @@ impl Bench {
         } else {
             "single precision"
         };
-        let took = (&seconds[..], processor, plan_seconds);
+        let cancel = cancel_seconds(&plan, &source, threads, seconds[0]);
+        let took = (&seconds[..], processor, plan_seconds, cancel);
         Ok(self.measured(took, peak, (set.name(), precision)))
     }
 
     fn measured(
         &self,
-        (sorted, processor_seconds, plan_seconds): (&[f64], f64, f64),
+        (sorted, processor_seconds, plan_seconds, cancel_seconds): (&[f64], f64, f64, f64),
         peak_gflops: f64,
         (kernels, precision): (&'static str, &'static str),
     ) -> Measured {
@@ -137,6 +141,7 @@ impl Bench {
             peak_gflops,
             peak_memory_bytes: peak_memory_bytes(),
             plan_seconds,
+            cancel_seconds,
             kernels,
             precision,
         }
@@ -179,6 +184,28 @@ fn pass(plan: &Plan, source: &Pixels, threads: usize) -> Result<f64, UpscaleErro
     };
     upscale(plan, source, threads, &mut sink, &|| false)?;
     Ok(started.elapsed().as_secs_f64())
+}
+
+/// The longest time that five runs, cancelled at 1/6 to 5/6 of `seconds`, went on; those that were over are left out.
+fn cancel_seconds(plan: &Plan, source: &Pixels, threads: usize, seconds: f64) -> f64 {
+    let went_on = (1..=5).filter_map(|sixth| {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                std::thread::sleep(Duration::from_secs_f64(seconds * f64::from(sixth) / 6.0));
+                stop.store(true, Ordering::Relaxed);
+                Instant::now()
+            });
+            let mut sink = |_: Rows<'_>| ControlFlow::Continue(());
+            let cancelled = || stop.load(Ordering::Relaxed);
+            let ended = upscale(plan, source, threads, &mut sink, &cancelled);
+            let went_on = (Instant::now(), asking.join().ok()?);
+            ended
+                .is_err()
+                .then(|| (went_on.0 - went_on.1).as_secs_f64())
+        })
+    });
+    went_on.fold(0.0, f64::max)
 }
 
 /// Dependent multiply-adds in as many chains as hide their latency, on every thread for 50 ms or so.

@@ -43,18 +43,19 @@ impl Shape {
     /// The shape behind a tier's or a family's name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let span = |channels, blocks| Some(Self::Span { channels, blocks });
+        let residual = |channels, blocks| Some(Self::Residual { channels, blocks });
         match name {
             "compact" => Some(Self::Compact {
                 channels: 64,
                 convs: 32,
             }),
-            "f" => Some(Self::Residual {
-                channels: 32,
-                blocks: 4,
+            "f" => residual(32, 4),
+            "s" => residual(48, 6),
+            "x" => residual(64, 10),
+            "span" => Some(Self::Span {
+                channels: 48,
+                blocks: 6,
             }),
-            "s" => span(48, 6),
-            "x" => span(64, 10),
             "rrdb" => Some(Self::Rrdb {
                 channels: 64,
                 growth: 32,

@@ -1,7 +1,7 @@
 //! AVX2 with FMA: 16 registers of 8 numbers.
 
 use std::arch::x86_64::{
-    __m256, _MM_HINT_NTA, _MM_HINT_T0, _mm_packs_epi32, _mm_prefetch, _mm_storeu_si128,
+    __m256, _MM_HINT_T0, _MM_HINT_T1, _mm_packs_epi32, _mm_prefetch, _mm_storeu_si128,
     _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castsi256_ps,
     _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtps_epi32, _mm256_div_ps,
     _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps,
@@ -169,13 +169,13 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn prefetch(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_NTA>(at.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
     fn prefetch_late(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     #[inline(always)]

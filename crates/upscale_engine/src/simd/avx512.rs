@@ -1,7 +1,7 @@
 //! AVX-512: 32 registers of 16 numbers.
 
 use std::arch::x86_64::{
-    __m512, _MM_HINT_NTA, _MM_HINT_T0, _mm_prefetch, _mm256_storeu_si256, _mm512_add_epi32,
+    __m512, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm256_storeu_si256, _mm512_add_epi32,
     _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps,
     _mm512_cvtps_epi32, _mm512_cvtsepi32_epi16, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
     _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_range_ps, _mm512_set1_epi32,
@@ -174,13 +174,13 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn prefetch(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_NTA>(at.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]
     fn prefetch_late(self, at: *const f32) {
         // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     #[inline(always)]

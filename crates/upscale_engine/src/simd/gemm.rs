@@ -291,16 +291,11 @@ pub(super) unsafe fn multiply<
                 *vector = lanes.load_at(weights.add(v * L::WIDTH));
             }
             weights = weights.add(PANEL * L::WIDTH);
-            let next = block.next.wrapping_add(k * CHANNEL_UNIT);
-            if WORDS {
-                // Pairs come from a large table: they have to reach the second-level cache once to stay there.
-                lanes.prefetch_late(next);
-                lanes.prefetch_late(block.ahead.wrapping_add(k * CHANNEL_UNIT));
-            } else {
-                lanes.prefetch(next);
-                if k % 2 == 0 {
-                    lanes.prefetch_late(block.ahead.wrapping_add(k / 2 * CHANNEL_UNIT));
-                }
+            lanes.prefetch(block.next.wrapping_add(k * CHANNEL_UNIT));
+            // Pairs are half as many steps: there a line with every one.
+            let every = if WORDS { 1 } else { 2 };
+            if k % every == 0 {
+                lanes.prefetch_late(block.ahead.wrapping_add(k / every * CHANNEL_UNIT));
             }
             for (row, sums) in sums.iter_mut().enumerate() {
                 let value = lanes.splat(*block.input.add(row * block.input_stride + k));
