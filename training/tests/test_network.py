@@ -7,7 +7,8 @@ from torch.nn import functional
 from upscale_training.network import Architecture, Network, tier
 from upscale_training.resize import resize
 
-SHAPES = [tier("f", 2), tier("f", 4), tier("f", 2, "span"), Architecture(4, 8, 1)]
+LIFTED = Architecture(2, 16, 2, "lifted", "silu")
+SHAPES = [tier("f", 2), tier("f", 4), tier("f", 2, "span"), LIFTED, Architecture(4, 8, 1)]
 
 
 def stirred(architecture: Architecture) -> Network:
@@ -44,7 +45,8 @@ def test_the_layers_are_those_of_the_design(shape):
     for index in range(shape.blocks):
         o1 = activation(conv(f"blocks.{index}.conv1", h))
         o3 = conv(f"blocks.{index}.conv3", activation(conv(f"blocks.{index}.conv2", o1)))
-        h = (o3 + h) * (torch.sigmoid(o3) - 0.5) if shape.arch == "span" else o3 + h
+        lift = {"span": -0.5, "lifted": 0.5}.get(shape.arch)
+        h = o3 + h if lift is None else (o3 + h) * (torch.sigmoid(o3) + lift)
         outputs.append(h)
     residual = conv("up", conv("fuse", torch.cat([f0, conv("tail", h), outputs[0], o1], 1))) / shape.input_scale
     base = Network(shape)(small)

@@ -13,7 +13,7 @@ from upscale_training.evaluate import compare, interpolate, network_enlarger
 from upscale_training.network import Network
 from upscale_training.resize import resize_8bit, to_8bit
 from upscale_training.train import Recipe, Run, read_recipe, train
-from upscale_training.weights import save_weights
+from upscale_training.weights import load_average, save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, patch_sides=(24,), warm_up_steps=20)
@@ -38,8 +38,18 @@ def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):
     resumed = Run(replace(recipe, seed=recipe.seed), "cpu")
     resumed.restore(tmp_path / "halves.pt")
     assert resumed.step == 5
+    assert load_average(tmp_path / "halves.pt")[1] == {"name": "toy, 5 steps"}
     train(resumed, pictures, tmp_path / "halves.pt", 12)
     assert all(torch.equal(one, other) for one, other in zip(state_of(whole), state_of(resumed), strict=True))
+    kept = load_average(tmp_path / "halves.pt")[0].state_dict()
+    assert all(torch.equal(value, kept[name]) for name, value in whole.average.state_dict().items())
+
+
+def test_a_gate_that_the_engine_lacks_is_not_written(tmp_path):
+    lifted = Run(replace(TOY, arch="lifted", activation="silu"), "cpu").average
+    with pytest.raises(ValueError, match="residual and span, not lifted"):
+        save_weights(lifted, tmp_path / "f.safetensors", name="f", commit="", steps=0, dtype=torch.float16)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("recipe", [TOY, GATED])

@@ -20,7 +20,7 @@ from PIL import Image
 from .condition import CLEAN
 from .network import Network
 from .resize import resize_8bit, to_8bit
-from .weights import load_weights
+from .weights import load_average, load_weights
 
 ENDINGS = {".png", ".bmp", ".jpg", ".jpeg", ".webp"}
 Enlarger = Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]
@@ -109,7 +109,7 @@ def evaluate(folder: Path, scale: int, enlargers: dict[str, Enlarger]) -> dict[s
 def table(folders: list[Path], weights: list[Path]) -> str:
     """One Markdown row for each folder, scale and method."""
     rows = ["| set | scale | method | PSNR-Y | SSIM-Y |", "|---|---|---|---|---|"]
-    networks = [load_weights(path) for path in weights]
+    networks = [load_average(path) if path.suffix == ".pt" else load_weights(path) for path in weights]
     for folder in folders:
         for scale in sorted({network.architecture.scale for network, _ in networks} or {2, 4}):
             enlargers = {name: interpolate(name) for name in ("bicubic", "lanczos3")}
@@ -124,7 +124,7 @@ def table(folders: list[Path], weights: list[Path]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--weights", type=Path, nargs="*", default=[])
+    parser.add_argument("--weights", type=Path, nargs="*", default=[], help="weight files, or checkpoints (.pt)")
     arguments = parser.parse_args()
     print(table(arguments.folders, arguments.weights))
 
