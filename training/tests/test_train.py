@@ -9,11 +9,11 @@ from conftest import drawn_picture
 from upscale_training.condition import CLEAN, jpeg_condition
 from upscale_training.data import Pictures
 from upscale_training.degrade import jpeg
-from upscale_training.evaluate import compare, interpolate, network_enlarger
+from upscale_training.evaluate import compare, interpolate, network_enlarger, read_network
 from upscale_training.network import Network
 from upscale_training.resize import resize_8bit, to_8bit
 from upscale_training.train import Recipe, Run, read_recipe, train
-from upscale_training.weights import load_average, save_weights
+from upscale_training.weights import save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, patch_sides=(24,), warm_up_steps=20)
@@ -38,10 +38,10 @@ def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):
     resumed = Run(replace(recipe, seed=recipe.seed), "cpu")
     resumed.restore(tmp_path / "halves.pt")
     assert resumed.step == 5
-    assert load_average(tmp_path / "halves.pt")[1] == {"name": "toy, 5 steps"}
+    assert read_network(tmp_path / "halves.pt")[1] == {"name": "toy, 5 steps"}
     train(resumed, pictures, tmp_path / "halves.pt", 12)
     assert all(torch.equal(one, other) for one, other in zip(state_of(whole), state_of(resumed), strict=True))
-    kept = load_average(tmp_path / "halves.pt")[0].state_dict()
+    kept = read_network(tmp_path / "halves.pt")[0].state_dict()
     assert all(torch.equal(value, kept[name]) for name, value in whole.average.state_dict().items())
 
 

@@ -20,7 +20,8 @@ from PIL import Image
 from .condition import CLEAN
 from .network import Network
 from .resize import resize_8bit, to_8bit
-from .weights import load_average, load_weights
+from .train import averaged
+from .weights import load_weights
 
 ENDINGS = {".png", ".bmp", ".jpg", ".jpeg", ".webp"}
 Enlarger = Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]
@@ -106,10 +107,18 @@ def evaluate(folder: Path, scale: int, enlargers: dict[str, Enlarger]) -> dict[s
     return {name: Score(float(mean[0]), float(mean[1]), len(paths)) for name, mean in means.items()}
 
 
+def read_network(path: Path) -> tuple[Network, dict[str, str]]:
+    """A weight file, or the average of a run that may still be under way: to be measured, not shipped."""
+    if path.suffix != ".pt":
+        return load_weights(path)
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    return averaged(state), {"name": f"{state['recipe']['name']}, {state['step']} steps"}
+
+
 def table(folders: list[Path], weights: list[Path]) -> str:
     """One Markdown row for each folder, scale and method."""
     rows = ["| set | scale | method | PSNR-Y | SSIM-Y |", "|---|---|---|---|---|"]
-    networks = [load_average(path) if path.suffix == ".pt" else load_weights(path) for path in weights]
+    networks = [read_network(path) for path in weights]
     for folder in folders:
         for scale in sorted({network.architecture.scale for network, _ in networks} or {2, 4}):
             enlargers = {name: interpolate(name) for name in ("bicubic", "lanczos3")}

@@ -20,7 +20,7 @@ from .condition import CLEAN, UNKNOWN, jpeg_condition
 from .data import read_attribution
 from .evaluate import table
 from .network import Architecture, Network, cubic_kernel
-from .train import Recipe
+from .train import Recipe, averaged
 from .weights import load_weights, save_weights
 
 SHRUNK = "Shrunk four times in five by antialiased bicubic, else by Lanczos3, box or linear kernels"
@@ -87,11 +87,10 @@ def export(
     """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     recipe = Recipe(**state["recipe"])
-    network = Network(recipe.architecture())
     if start:
         state["average"] = mixed(state["average"], load_weights(start)[0], share)
         state["started_from"] += f", and mixed with it in the end: {share:g} of the trained weights"
-    network.load_state_dict(state["average"])
+    network = averaged(state)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{recipe.name}.safetensors"
     save_weights(network, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)

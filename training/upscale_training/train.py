@@ -207,6 +207,13 @@ def convolutions(part: nn.Module) -> list[nn.Conv2d]:
     return [layer for layer in part.modules() if isinstance(layer, nn.Conv2d)]
 
 
+def averaged(state: dict) -> Network:
+    """The network of a checkpoint, with the averaged weights: the ones that are measured and shipped."""
+    network = Network(Recipe(**state["recipe"]).architecture())
+    network.load_state_dict(state["average"])
+    return network
+
+
 def take_trunk(network: Network, checkpoint: Path) -> None:
     """Copies every tensor but the last convolution, whose shape depends on the scale."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)["average"]

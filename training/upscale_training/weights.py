@@ -5,7 +5,6 @@ Tensors are named as in network.py (`head.weight`, `blocks.0.conv1.weight`, ...)
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import torch
@@ -70,12 +69,3 @@ def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
     )
     network.load_state_dict(tensors)
     return network, metadata
-
-
-def load_average(checkpoint: Path) -> tuple[Network, dict[str, str]]:
-    """The averaged weights of a training run, finished or not, and its name: to be measured, not shipped."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    shape = {field.name: state["recipe"][field.name] for field in fields(Architecture)}
-    network = Network(Architecture(**shape))
-    network.load_state_dict(state["average"])
-    return network, {"name": f"{state['recipe']['name']}, {state['step']} steps"}
