@@ -113,7 +113,8 @@ pub(crate) trait Lanes: Copy + Send + Sync + 'static {
     unsafe fn store_at(self, value: Self::V, to: *mut f32);
 
     /// Asks for the cache line at `at`, which need not be readable, into all caches: weights, which the next row of
-    /// tiles needs again. Past the second-level cache they came from the third every time; with the rows below, 15 % of all time on a Xeon.
+    /// tiles needs again. Past the second-level cache they came from the third every time: together with rows that
+    /// went through the first (below) 15 % of all time on a Xeon.
     fn prefetch(self, at: *const f32);
     /// Asks for the cache line at `at`, which need not be readable, into the second-level cache: rows that the
     /// first could not hold until they are read.
