@@ -67,6 +67,8 @@ step "Secrets in the logs of all of the above"
 checks/leaks.sh "$UPSCALE_TEST_LOGS"
 
 step "Training: lints and tests, with PyTorch in a virtual environment under target/"
+# training/upscale_training/winograd.cpp is built where it runs.
+command -v c++ >/dev/null || { apt-get update && apt-get install -y g++; }
 python="$PWD/target/training/bin/python"
 [ -x "$python" ] || python3 -m venv target/training
 "$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt

@@ -1,4 +1,7 @@
-from dataclasses import replace
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,8 @@ TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, pat
 GATED = replace(TOY, steps=800, arch="span", activation="silu", input_scale=255.0)
 # What ships: told of the file, JPEG among the patches, the inner convolutions by Muon.
 TOLD = replace(TOY, conditioned=True, damaged=4, damaged_groups=2, muon=True, pages=4)
+# Four groups, two for each of two processes.
+SHARED = replace(TOLD, clean_groups=2, warm_up_steps=3, steps=12)
 
 
 def state_of(run: Run) -> list[torch.Tensor]:
@@ -43,6 +48,28 @@ def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):
     assert all(torch.equal(one, other) for one, other in zip(state_of(whole), state_of(resumed), strict=True))
     kept = read_network(tmp_path / "halves.pt")[0].state_dict()
     assert all(torch.equal(value, kept[name]) for name, value in whole.average.state_dict().items())
+
+
+def by_processes(count: int, folder: Path, pictures: Path, steps: int) -> dict:
+    """The checkpoint of a training that `count` processes share."""
+    config = folder / "toy.toml"
+    config.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in asdict(SHARED).items()))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    command += ["-m", "upscale_training.train", str(config), f"--data={pictures}", f"--runs={folder / str(count)}"]
+    subprocess.run([*command, "--threads=1", f"--stop-at={steps}"], check=True, cwd=CONFIGS.parent, timeout=300)
+    return torch.load(folder / str(count) / "toy.pt", weights_only=True)
+
+
+def test_two_processes_step_as_one_does(picture_folder, tmp_path):
+    one, two = (by_processes(count, tmp_path, picture_folder, 8) for count in (1, 2))
+    assert one["step"] == two["step"] == 8
+    # The same groups, their gradients summed in another order.
+    for name, value in one["average"].items():
+        torch.testing.assert_close(two["average"][name], value, atol=2e-4, rtol=1e-3)
+    moved = max(
+        (value - two["network"][name]).abs().max() for name, value in Run(SHARED, "cpu").network.state_dict().items()
+    )
+    assert moved > 1e-2
 
 
 def test_a_gate_that_the_engine_lacks_is_not_written(tmp_path):

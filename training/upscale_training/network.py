@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +58,21 @@ def conv3(inputs: int, outputs: int) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, 3, padding=1)
 
 
+class Plain:
+    """What computes the layers from C channels to C, as PyTorch has it; winograd.py does the same faster on a CPU."""
+
+    @staticmethod
+    def convolve(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+        """3x3, zeros beyond the edges; through ReLU if asked."""
+        y = functional.conv2d(x, weight, bias, padding=1)
+        return functional.relu(y) if relu else y
+
+    @staticmethod
+    def fuse(taps: list[Tensor], weight: Tensor, bias: Tensor) -> Tensor:
+        """1x1, of all taps together."""
+        return functional.conv2d(torch.cat(taps, dim=1), weight, bias)
+
+
 class Block(nn.Module):
     """Three 3x3 convolutions. Returns the block's output and its first activation (the fourth tap)."""
 
@@ -71,26 +85,26 @@ class Block(nn.Module):
         self.gate = GATES[architecture.arch]
         self.activation = functional.relu if architecture.activation == "relu" else functional.silu
 
-    def forward(self, h: Tensor, changes: Tensor | None) -> tuple[Tensor, Tensor]:
-        """`changes` [3, 2, C] for the three convolutions, see `changed`."""
+    def forward(self, h: Tensor, changes: Tensor | None, by: type[Plain]) -> tuple[Tensor, Tensor]:
+        """`changes` [3, 2, C] for the three convolutions, see `folded`."""
         one, two, three = (None, None, None) if changes is None else changes
-        o1 = self.activation(changed(self.conv1, one)(h))
-        o2 = self.activation(changed(self.conv2, two)(o1))
-        o3 = changed(self.conv3, three)(o2)
+        o1 = self.active(h, self.conv1, one, by)
+        o2 = self.active(o1, self.conv2, two, by)
+        o3 = by.convolve(o2, *folded(self.conv3, three), False)
         if self.gate is None:
             return o3 + h, o1
         return (o3 + h) * (torch.sigmoid(o3) + self.gate), o1
 
+    def active(self, x: Tensor, conv: nn.Conv2d, change: Tensor | None, by: type[Plain]) -> Tensor:
+        if self.activation is functional.relu:
+            return by.convolve(x, *folded(conv, change), True)
+        return self.activation(by.convolve(x, *folded(conv, change), False))
 
-def changed(conv: nn.Conv2d, change: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """The convolution with `change` [2, C] folded in: weights (1 + d) w and bias (1 + d) b + t of each channel."""
+
+def folded(conv: nn.Conv2d, change: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Weights and bias with `change` [2, C] folded in: (1 + d) w and (1 + d) b + t of each channel."""
     if change is None:
-        return conv
-    weight, bias = folded(conv, change)
-    return lambda h: functional.conv2d(h, weight, bias, padding=1)
-
-
-def folded(conv: nn.Conv2d, change: Tensor) -> tuple[Tensor, Tensor]:
+        return conv.weight, conv.bias
     scale, offset = 1.0 + change[0], change[1]
     return conv.weight * scale[:, None, None, None], conv.bias * scale + offset
 
@@ -102,6 +116,7 @@ class Network(nn.Module):
         super().__init__()
         channels, scale = architecture.channels, architecture.scale
         self.architecture = architecture
+        self.by: type[Plain] = Plain
         self.head = conv3(3, channels)
         self.blocks = nn.ModuleList(Block(architecture) for _ in range(architecture.blocks))
         self.tail = conv3(channels, channels)
@@ -120,13 +135,17 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
         """All of `x` under one `condition` [4]; without one, as a clean file."""
-        f0 = self.head(x * self.architecture.input_scale)
+        scale = self.architecture.input_scale
+        f0 = self.head(x * scale if scale != 1.0 else x)
         h, first = f0, None
         for block, changes in zip(self.blocks, self.changes(condition), strict=True):
-            h, o1 = block(h, changes)
+            h, o1 = block(h, changes, self.by)
             first = h if first is None else first
-        c = self.fuse(torch.cat([f0, self.tail(h), first, o1], dim=1))
-        residual = self.up(c) / self.architecture.input_scale
+        g = self.by.convolve(h, *folded(self.tail, None), False)
+        c = self.by.fuse([f0, g, first, o1], self.fuse.weight, self.fuse.bias)
+        residual = self.by.convolve(c, *folded(self.up, None), False)
+        if scale != 1.0:
+            residual = residual / scale
         return functional.pixel_shuffle(residual + self.phases(x), self.architecture.scale)
 
     def changes(self, condition: Tensor | None) -> Tensor | list[None]:
