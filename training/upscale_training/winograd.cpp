@@ -71,6 +71,25 @@ inline void output_back(const V *g, int step, V *out, int out_step) {
     out[5 * out_step] = g[3 * step];
 }
 
+// G w: three taps to six points.
+inline void filter_six(const V *w, int step, V *out, int out_step) {
+    V outer = w[0] + w[2 * step], far = w[0] / 24 + w[2 * step] / 6;
+    out[0] = w[0] / 4;
+    out[out_step] = (outer + w[step]) / -6;
+    out[2 * out_step] = (outer - w[step]) / -6;
+    out[3 * out_step] = far + w[step] / 12;
+    out[4 * out_step] = far - w[step] / 12;
+    out[5 * out_step] = w[2 * step];
+}
+
+// G^T u, the adjoint.
+inline void filter_back(const V *u, int step, V *out, int out_step) {
+    V near = (u[step] + u[2 * step]) / 6, far = u[3 * step] + u[4 * step];
+    out[0] = u[0] / 4 - near + far / 24;
+    out[out_step] = (u[2 * step] - u[step]) / 6 + (u[3 * step] - u[4 * step]) / 12;
+    out[2 * out_step] = far / 6 - near + u[5 * step];
+}
+
 // out[ROWS][C] (+)= sum over j < depth of a[r * row_step + j * depth_step] * b[j][C].
 template <int C, bool ADD>
 inline void product(const float *a, int row_step, int depth_step, int depth, const float *b, float *out) {
@@ -271,6 +290,32 @@ void fuse_back(const float *const taps[TAPS], const float *u_turned, const float
 }
 
 } // namespace
+
+// u[36][count] = G w G^T of w[3][3][count], elementwise; 16 divides count.
+extern "C" void filters(const float *w, float *u, long count) {
+    for (long i = 0; i < count; i += LANES) {
+        V d[9], e[18], row[6];
+        for (int k = 0; k < 9; k++) d[k] = *(const V *)(w + k * count + i);
+        for (int k = 0; k < 3; k++) filter_six(d + k, 3, e + k, 3);
+        for (int a = 0; a < 6; a++) {
+            filter_six(e + 3 * a, 1, row, 1);
+            for (int b = 0; b < 6; b++) *(V *)(u + (6 * a + b) * count + i) = row[b];
+        }
+    }
+}
+
+// dw[3][3][count] = G^T du G.
+extern "C" void filters_backward(const float *du, float *dw, long count) {
+    for (long i = 0; i < count; i += LANES) {
+        V d[36], e[18], row[3];
+        for (int k = 0; k < 36; k++) d[k] = *(const V *)(du + k * count + i);
+        for (int k = 0; k < 6; k++) filter_back(d + k, 6, e + k, 6);
+        for (int a = 0; a < 3; a++) {
+            filter_back(e + 6 * a, 1, row, 1);
+            for (int b = 0; b < 3; b++) *(V *)(dw + (3 * a + b) * count + i) = row[b];
+        }
+    }
+}
 
 // y[n][h][w][C] = conv(x, weights) + bias, zeros beyond the edges; u is [36][inputs][outputs].
 extern "C" void winograd_forward(const float *x, const float *u, const float *bias, float *y, int relu, int n, int h,

@@ -18,15 +18,6 @@ from torch import Tensor
 
 from .network import Plain
 
-# Lavin & Gray 2016: what a filter of three taps is at the six points 0, 1, -1, 2, -2 and infinity.
-G = [
-    [1 / 4, 0, 0],
-    [-1 / 6, -1 / 6, -1 / 6],
-    [-1 / 6, 1 / 6, -1 / 6],
-    [1 / 24, 1 / 12, 1 / 6],
-    [1 / 24, -1 / 12, 1 / 6],
-    [0, 0, 1],
-]
 # What winograd.cpp is compiled for: channels, and how many taps are fused.
 CHANNELS, TAPS = (32, 48, 64), 4
 
@@ -38,9 +29,7 @@ class Winograd:
     def convolve(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
         if not fits(x) or weight.shape[:2] != (x.shape[1], x.shape[1]):
             return Plain.convolve(x, weight, bias, relu)
-        g = weight.new_tensor(G)
-        transformed = torch.einsum("ay,bx,oiyx->abio", g, g, weight)
-        return Convolution.apply(x, transformed.reshape(36, *weight.shape[:2]), bias, relu)
+        return Convolution.apply(x, weight, bias, relu)
 
     @staticmethod
     def fuse(taps: list[Tensor], weight: Tensor, bias: Tensor) -> Tensor:
@@ -57,27 +46,33 @@ def fits(x: Tensor) -> bool:
 
 
 class Convolution(torch.autograd.Function):
-    """Of the transformed weights [36, inputs, outputs]; their own gradient is left to autograd."""
-
     @staticmethod
-    def forward(ctx, x: Tensor, u: Tensor, bias: Tensor, relu: bool) -> Tensor:
-        x, u, bias = channels_last(x), u.contiguous(), bias.contiguous()
-        y = torch.empty_like(x)
+    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+        x, bias = channels_last(x), bias.contiguous()
+        y, u = torch.empty_like(x), transformed(weight.permute(2, 3, 1, 0))
         n, channels, h, w = x.shape
         library().winograd_forward(*pointers(x, u, bias, y), int(relu), n, h, w, channels)
-        ctx.save_for_backward(x, u, *([y] if relu else []))
+        ctx.save_for_backward(x, weight, *([y] if relu else []))
         return y
 
     @staticmethod
     def backward(ctx, g: Tensor) -> tuple[Tensor | None, ...]:
-        x, u, *outputs = ctx.saved_tensors
-        g = channels_last(g)
-        dx, du, dbias = torch.empty_like(x), torch.zeros_like(u), u.new_zeros(u.shape[2])
-        turned = u.transpose(1, 2).contiguous()
+        (x, weight, *outputs), g = ctx.saved_tensors, channels_last(g)
         n, channels, h, w = x.shape
-        y = outputs[0] if outputs else None
+        dx, du, dbias = torch.empty_like(x), x.new_zeros(36, channels, channels), x.new_zeros(channels)
+        turned, y = transformed(weight.permute(2, 3, 0, 1)), outputs[0] if outputs else None
         library().winograd_backward(*pointers(x, turned, y, g, dx, du, dbias), n, h, w, channels)
-        return dx, du, dbias, None
+        dw = x.new_empty(3, 3, channels, channels)
+        library().filters_backward(*pointers(du, dw), ctypes.c_long(channels * channels))
+        return dx, dw.permute(3, 2, 0, 1), dbias, None
+
+
+def transformed(weight: Tensor) -> Tensor:
+    """[3, 3, C, C] to [36, C, C]: what the taps are at the points 0, 1, -1, 2, -2 and infinity, both ways."""
+    weight = weight.contiguous()
+    u = weight.new_empty(36, *weight.shape[2:])
+    library().filters(*pointers(weight, u), ctypes.c_long(u[0].numel()))
+    return u
 
 
 class Fusion(torch.autograd.Function):
