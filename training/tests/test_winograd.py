@@ -1,8 +1,11 @@
+import re
+
 import pytest
 import torch
 from torch import Tensor
 
 from test_network import stirred
+from upscale_training import step_cost
 from upscale_training.network import Plain, tier
 from upscale_training.winograd import Convolution, Fusion, Winograd, fits
 
@@ -87,3 +90,13 @@ def test_what_does_not_fit_is_left_to_the_definition(small):
     expected = network(small)
     network.by = Winograd
     assert torch.equal(network(small), expected)
+
+
+def test_what_a_step_costs_is_printed_round_by_round(monkeypatch, capsys):
+    small = ["--tier=f", "--scale=2", "--patches=1", "--side=8", "--steps=1", "--rounds=2"]
+    monkeypatch.setattr("sys.argv", ["step_cost", *small])
+    step_cost.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert re.fullmatch(r"PyTorch \d+ ms, Winograd \d+ ms a step: \d+\.\d\d x", line)

@@ -224,7 +224,8 @@ def summed(network: Network, loss: Tensor) -> Tensor:
     sums = flat[1:].split([value.numel() for value in parameters])
     for value, gradient in zip(parameters, sums, strict=True):
         value.grad.copy_(gradient.view_as(value))
-    return flat[0]
+    # A copy: a view would keep all of the gradients as long as somebody keeps the loss.
+    return flat[0].clone()
 
 
 def optimisers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -266,17 +267,19 @@ def train(run: Run, pictures: Pictures, checkpoint: Path, stop_at: int) -> None:
     while run.step < stop_at and not last:
         losses.append(run.turn(pictures))
         now, last = time.monotonic(), any_of_team(stopping.is_set())
-        if team()[0] == 0 and (now - lately >= recipe.checkpoint_seconds or run.step == stop_at or last):
+        if now - lately >= recipe.checkpoint_seconds or run.step == stop_at or last:
             run.seconds = before + now - started
-            run.save(checkpoint)
-            mean, rate = torch.stack(losses).mean().item(), len(losses) / (now - lately)
-            print(
-                f"step {run.step}/{recipe.steps} loss {mean:.5f} rate {recipe.rate(run.step):.2e} "
-                f"{rate:.1f} steps/s {run.seconds:.0f} s",
-                flush=True,
-            )
+            if team()[0] == 0:
+                run.save(checkpoint)
+                report(run, losses, len(losses) / (now - lately))
             lately, losses = now, []
     print(f"{run.step - first} steps in {run.seconds - before:.0f} s", flush=True)
+
+
+def report(run: Run, losses: list[Tensor], speed: float) -> None:
+    mean, rate = torch.stack(losses).mean().item(), run.recipe.rate(run.step)
+    place = f"step {run.step}/{run.recipe.steps}"
+    print(f"{place} loss {mean:.5f} rate {rate:.2e} {speed:.1f} steps/s {run.seconds:.0f} s", flush=True)
 
 
 def any_of_team(flag: bool) -> bool:
