@@ -21,10 +21,11 @@ pub(crate) fn copy_model(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(fs::write(out.join("face_detector.bin"), bytes)?)
 }
 
-/// Where Cargo unpacked the package. Offline: what is being compiled has been fetched.
+/// Where Cargo unpacked the package. Not offline: Cargo names no package before it has all of the lock file's, and on a
+/// new machine it has fetched only those that the program needs, not the tests'.
 fn package_folder() -> Result<PathBuf, Box<dyn Error>> {
     let output = Command::new(variable("CARGO")?)
-        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked"])
         .args(["--filter-platform", &variable("TARGET")?])
         .current_dir(variable("CARGO_MANIFEST_DIR")?)
         .output()?;
