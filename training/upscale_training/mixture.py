@@ -1,7 +1,7 @@
 """What one training step sees: a group of clean and a group of damaged patches, each under one condition.
 
 A group shares its condition, so that it is folded into the weights as the engine folds it. Everything is drawn
-from (seed, step) on the CPU; the pictures are worked on wherever they lie.
+from (seed, step, place in the step) on the CPU; the pictures are worked on wherever they lie.
 """
 
 from __future__ import annotations

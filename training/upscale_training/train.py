@@ -203,6 +203,8 @@ def groups(recipe: Recipe, pictures: Pictures, step: int, mine: slice) -> list[t
     plan = [(clean_group, recipe.batch // recipe.clean_groups)] * recipe.clean_groups
     if recipe.damaged:
         plan += [(damaged_group, recipe.damaged // recipe.damaged_groups)] * recipe.damaged_groups
+    if not plan[mine]:
+        raise ValueError(f"a step has {len(plan)} groups: no more processes can share it")
     return [
         (draw(pictures, np.random.default_rng([recipe.seed, step, place]), size, side, shares), size / whole)
         for place, (draw, size) in list(enumerate(plan))[mine]
