@@ -218,8 +218,8 @@ impl Front {
                 url: args.console_url.clone(),
                 send_mail: self.send_mail,
             };
-            let router = console_router(ConsoleState::new(state.clone(), options));
-            parts.spawn(front(listener, router, limits.clone(), stopped.clone()));
+            let state = ConsoleState::new(state.clone(), options);
+            parts.spawn(console(listener, state, limits.clone(), stopped.clone()));
         }
         if let Some(admin) = self.admin {
             let (listener, file, router) = admin.serve(state.clone(), self.console_url);
@@ -350,6 +350,33 @@ async fn front(
     stopped: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     Ok(serve_http(listener, router, limits, until(stopped)).await?)
+}
+
+/// Its pages, and the mail they promised: that goes out while there is time to stop in.
+async fn console(
+    listener: TcpListener,
+    state: ConsoleState,
+    limits: ServeLimits,
+    stopped: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let (drain, router) = (limits.drain_timeout, console_router(state.clone()));
+    let too_late = async {
+        until(stopped.clone()).await;
+        tokio::time::sleep(drain).await;
+    };
+    let all = async {
+        front(listener, router, limits, stopped.clone()).await?;
+        state.mailed().await;
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        ended = all => ended,
+        () = too_late => {
+            tracing::warn!(?drain, "the console's last mails were not waited for any longer");
+            Ok(())
+        }
+    }
 }
 
 /// Resolves when it is time to stop, and also when nobody is left to say so.

@@ -88,8 +88,9 @@ impl MailServer {
         taken
     }
 
-    pub fn wait_for_refusal(&self) {
-        self.wait_until(|shared| *shared.refused.lock().unwrap() > 0);
+    /// Mails refused for good so far.
+    pub fn refused(&self) -> u32 {
+        *self.shared.refused.lock().unwrap()
     }
 
     fn wait_until(&self, is_there: impl Fn(&Shared) -> bool) {

@@ -10,7 +10,7 @@ use upscale_core::{Email, SecretToken};
 use super::{error::ConsoleError, state::ConsoleState};
 
 /// Mails that may wait or be under way; more are not sent, and said so in the log.
-const PLACES: usize = 64;
+const PLACES: u32 = 64;
 /// Mails sent at a time.
 const AT_A_TIME: usize = 4;
 /// A link works this long.
@@ -47,9 +47,14 @@ impl Mailer {
     pub(crate) fn new(send: SendMail) -> Self {
         Self {
             send,
-            places: Arc::new(Semaphore::new(PLACES)),
+            places: Arc::new(Semaphore::new(PLACES as usize)),
             turns: Semaphore::new(AT_A_TIME),
         }
+    }
+
+    /// Resolves when every mail that was promised is sent or given up.
+    pub(crate) async fn idle(&self) {
+        let _all = self.places.acquire_many(PLACES).await;
     }
 }
 

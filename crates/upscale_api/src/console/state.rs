@@ -40,6 +40,13 @@ impl ConsoleState {
         }
     }
 
+    /// Resolves when no mail waits or is under way: who stops the service waits for it, as long as it can.
+    pub async fn mailed(&self) {
+        if let Some(mailer) = &self.mailer {
+            mailer.idle().await;
+        }
+    }
+
     /// Whether browsers reach it over TLS.
     pub(crate) fn is_https(&self) -> bool {
         self.url
