@@ -159,8 +159,10 @@ def test_tar_is_what_pytorch_reads_too(tmp_path: Path) -> None:
 def test_other_precisions_and_layouts(kind: torch.dtype, upscale: Path, tmp_path: Path) -> None:
     state, forward = rrdb(nets.old_names(1, 2), 1, 3)
     wide = (4, torch.channels_last)
-    state = {name: t.to(kind, memory_format=wide[1] if t.dim() == wide[0] else torch.preserve_format)
-             for name, t in state.items()}
+    state = {
+        name: t.to(kind, memory_format=wide[1] if t.dim() == wide[0] else torch.preserve_format)
+        for name, t in state.items()
+    }
     file = tmp_path / "model.pth"
     save_legacy(state, file)
     verify(upscale, file, state, forward)

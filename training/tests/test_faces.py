@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from upscale_training.data import read_picture
 from upscale_training.face_gates import DAMAGES, around, eye_band
-from upscale_training.faces import Faces, landmarks, read_portraits, with_noise
+from upscale_training.faces import FaceRun, Faces, landmarks, read_portraits, with_noise
 from upscale_training.identity import rank_one
 from upscale_training.mixture import Group
 from upscale_training.resize import resize_8bit
@@ -63,12 +64,29 @@ def test_a_patch_lies_round_the_face_and_depends_on_the_draw_alone(folder: Path)
 
 
 def test_noise_is_added_to_the_small_picture_and_what_is_told_stays() -> None:
-    import torch
-
     group = Group(torch.full((2, 3, 16, 16), 0.5), torch.full((2, 3, 64, 64), 0.5), torch.tensor([1.0, 0, 0, 0]))
     noisy = with_noise(group, np.random.default_rng(1))
     assert float((noisy.small - 0.5).std()) > 0.0
     assert noisy.clean is group.clean and noisy.condition is group.condition
+
+
+def test_a_step_sees_clean_noisy_and_compressed_faces_and_learns_from_them(folder: Path) -> None:
+    shape = {"channels": 8, "blocks": 1, "conditioned": True, "batch": 2, "damaged": 4, "damaged_groups": 2}
+    recipe = Recipe("face", 2, 2, patch_sides=(32,), warm_up_steps=1, **shape)
+    faces, run = Faces(folder, folder / "cache", recipe), FaceRun(recipe, "cpu")
+    seen = run.groups(faces)
+    assert [len(group.small) for group, _ in seen] == [2, 2, 2, 2]
+    assert [share for _, share in seen] == [0.25] * 4
+    clean, *spoilt = (harm(group) for group, _ in seen)
+    assert min(spoilt) > 1.2 * clean, (clean, spoilt)
+    before = run.network.up.weight.clone()
+    run.turn(faces)
+    assert not torch.equal(run.network.up.weight, before)
+
+
+def harm(group: Group) -> float:
+    """How far the small pictures are from what they were shrunk from."""
+    return float((torch.nn.functional.avg_pool2d(group.clean, 2) - group.small).abs().mean())
 
 
 def test_a_face_is_nearest_to_itself_when_blurred_and_to_another_when_exchanged() -> None:

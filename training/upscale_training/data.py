@@ -106,7 +106,6 @@ class Packed:
         start = self.start[picture]
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
 
-
     def patch(self, draw: np.random.Generator, side: int) -> NDArray[np.uint8]:
         """One of [side, side, 3]; a picture is drawn in proportion to its area."""
         if (self.shape.min(axis=1) < side).any():

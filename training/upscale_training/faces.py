@@ -7,8 +7,6 @@ file is small, noisy and went through JPEG, so three quarters of what is seen he
 
 from __future__ import annotations
 
-import argparse
-import copy
 import csv
 import hashlib
 from dataclasses import dataclass, replace
@@ -22,9 +20,9 @@ from torch import Tensor
 
 from . import degrade
 from .data import MULTIPLE, as_batch, packed, place, read_picture
-from .mixture import Draw, Group, Mixture, clean_group, damaged_group
+from .mixture import Draw, Group, Mixture, clean_group
 from .resize import resize_8bit
-from .train import Recipe, Run, read_recipe, train
+from .train import Plan, Recipe, Run, go_on, options, prepare
 
 # One person in four is kept for judging.
 HELD_OUT_OF = 4
@@ -117,21 +115,16 @@ def seen(path: Path, size: float) -> NDArray[np.uint8]:
 class FaceRun(Run):
     """Goes on from a finished network of the same shape, with other groups."""
 
-    def __init__(self, recipe: Recipe, device: str) -> None:
-        super().__init__(replace(recipe, start_from=""), device)
-        state = torch.load(recipe.start_from, map_location=device, weights_only=True)
-        self.network.load_state_dict(state["average"])
-        self.average = copy.deepcopy(self.network).requires_grad_(False)
-        self.recipe = recipe
+    shares = SHARES
 
-    def groups(self, faces: Faces) -> list[tuple[Group, float]]:
+    def plan(self) -> Plan:
         """A quarter clean, a quarter noisy without compression, half through JPEG."""
-        recipe, draw = self.recipe, np.random.default_rng([self.recipe.seed, self.step])
-        side, whole = recipe.patch_side(self.step), 2 * recipe.batch + recipe.damaged
-        clean = clean_group(faces, draw, recipe.batch, side, SHARES)
-        noisy = with_noise(clean_group(faces, draw, recipe.batch, side, SHARES), draw)
-        damaged = damaged_group(faces, draw, recipe.damaged, side, SHARES)
-        return [(clean, recipe.batch / whole), (noisy, recipe.batch / whole), (damaged, recipe.damaged / whole)]
+        batch = self.recipe.batch
+        return [(clean_group, batch), (noisy_group, batch), *self.damaged_plan()]
+
+
+def noisy_group(faces: Faces, draw: Draw, size: int, side: int, shares: Mixture) -> Group:
+    return with_noise(clean_group(faces, draw, size, side, shares), draw)
 
 
 def with_noise(group: Group, draw: Draw) -> Group:
@@ -143,22 +136,12 @@ def with_noise(group: Group, draw: Draw) -> Group:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("config", type=Path)
+    parser = options(__doc__)
     parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its portraits")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="checkpoints and caches")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
-    parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
     arguments = parser.parse_args()
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    recipe = read_recipe(arguments.config)
+    recipe = prepare(arguments)
     faces = Faces(arguments.faces, arguments.runs / "cache", recipe, arguments.device)
-    run, checkpoint = FaceRun(recipe, arguments.device), arguments.runs / f"{recipe.name}.pt"
-    if checkpoint.exists():
-        run.restore(checkpoint)
-    train(run, faces, checkpoint, arguments.stop_at or recipe.steps)
+    go_on(FaceRun(recipe, arguments.device, arguments.compile), faces, arguments)
 
 
 if __name__ == "__main__":

@@ -89,9 +89,7 @@ def scores(pictures: list[Picture], damage: Damage, network: Network, plain: Net
     return {name: float(np.mean(found)) for name, found in marks.items()}
 
 
-def versions(
-    small: Picture, damage: Damage, network: Network, plain: Network | None
-) -> Iterator[tuple[str, Picture]]:
+def versions(small: Picture, damage: Damage, network: Network, plain: Network | None) -> Iterator[tuple[str, Picture]]:
     scale = network.architecture.scale
     for kernel in ("bicubic", "lanczos3"):
         yield kernel, interpolate(kernel)(small, scale)

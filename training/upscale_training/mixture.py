@@ -24,7 +24,7 @@ Draw = np.random.Generator
 class Mixture:
     """Shares of the mixture, each drawn by itself; the defaults are those of the shipped recipes."""
 
-    bicubic: float = 0.8
+    bicubic: float = 0.9
     clean_unknown: float = 0.1
     mild: float = 0.15
     strong: float = 0.1
@@ -32,6 +32,7 @@ class Mixture:
     twice: float = 0.2
     true: float = 0.7
     unknown: float = 0.2
+    lie_clean: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Damage:
 
     blur: tuple[float, float] = (0.0, 0.0)
     noise: tuple[float, float] = (0.0, 0.0)
-    quality: tuple[int, int] = (30, 98)
+    quality: tuple[int, int] = (20, 98)
 
 
 PLAIN = Damage()
@@ -128,6 +129,6 @@ def told_of(draw: Draw, quality: int, luma: Tensor, chroma: Tensor, halved: bool
         return 1.0, float(condition.coarseness(luma)), float(condition.coarseness(chroma)), float(halved)
     if picked < shares.true + shares.unknown:
         return condition.UNKNOWN
-    if draw.random() < 0.3:
+    if draw.random() < shares.lie_clean:
         return condition.CLEAN
     return condition.jpeg_condition(int(np.clip(quality + draw.integers(-25, 26), 10, 98)), float(halved))

@@ -119,7 +119,7 @@ def shapes(draw: Draw, side: int) -> Image.Image:
     page = Image.new("RGB", (2 * side, 2 * side), paper)
     pen = ImageDraw.Draw(page)
     for _ in range(int(draw.integers(15, 50))):
-        points = (draw.normal(0, draw.uniform(20, 160), (int(draw.integers(3, 7)), 2)) + draw.random(2) * 2 * side)
+        points = draw.normal(0, draw.uniform(20, 160), (int(draw.integers(3, 7)), 2)) + draw.random(2) * 2 * side
         corners = [(float(x), float(y)) for x, y in points]
         (x0, y0), (x1, y1) = points.min(0), points.max(0)
         kind, width = draw.integers(4), int(draw.integers(1, 9))

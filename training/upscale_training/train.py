@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -111,8 +112,14 @@ def read_recipe(path: Path) -> Recipe:
     return Recipe(**table)
 
 
+# The groups of a step: who draws each, and of how many patches.
+Plan = list[tuple[Callable[..., Group], int]]
+
+
 class Run:
     """The state of one training: network, its moving average, the optimisers, the next step."""
+
+    shares = Mixture()
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         torch.manual_seed(recipe.seed)
@@ -147,7 +154,14 @@ class Run:
 
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
-        return groups(self.recipe, pictures, self.step, slice(rank, None, ranks))
+        recipe = self.recipe
+        return groups(recipe, self.plan(), pictures, self.step, slice(rank, None, ranks), self.shares)
+
+    def plan(self) -> Plan:
+        return [*split(clean_group, self.recipe.batch, self.recipe.clean_groups), *self.damaged_plan()]
+
+    def damaged_plan(self) -> Plan:
+        return split(damaged_group, self.recipe.damaged, self.recipe.damaged_groups)
 
     def gradients(self, group: Group, share: float) -> Tensor:
         """Adds the gradients of one group, weighted by its share of the step; returns its part of the loss."""
@@ -197,12 +211,16 @@ def described(start_from: str) -> str:
     return f"{path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}" if start_from else "nothing"
 
 
-def groups(recipe: Recipe, pictures: Pictures, step: int, mine: slice) -> list[tuple[Group, float]]:
+def split(draw: Callable[..., Group], patches: int, parts: int) -> Plan:
+    """`patches` in groups of one condition each."""
+    return [(draw, patches // parts)] * parts if patches else []
+
+
+def groups(
+    recipe: Recipe, plan: Plan, pictures: Pictures, step: int, mine: slice, shares: Mixture
+) -> list[tuple[Group, float]]:
     """Of the step's groups those that `mine` picks, with their shares of the loss: fixed by seed, step and place."""
-    side, shares, whole = recipe.patch_side(step), Mixture(), recipe.batch + recipe.damaged
-    plan = [(clean_group, recipe.batch // recipe.clean_groups)] * recipe.clean_groups
-    if recipe.damaged:
-        plan += [(damaged_group, recipe.damaged // recipe.damaged_groups)] * recipe.damaged_groups
+    side, whole = recipe.patch_side(step), sum(size for _, size in plan)
     if not plan[mine]:
         raise ValueError(f"a step has {len(plan)} groups: no more processes can share it")
     return [
@@ -301,31 +319,47 @@ def asked_to_stop() -> threading.Event:
     return stopping
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(about: str) -> argparse.ArgumentParser:
+    """What every training takes."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("config", type=Path)
-    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="checkpoints and caches")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
     parser.add_argument("--compile", action="store_true", help="torch.compile: minutes at the start, then faster steps")
     parser.add_argument("--winograd", action="store_true", help="winograd.cpp: on a CPU without AMX half the time")
     parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
-    arguments = parser.parse_args()
+    return parser
+
+
+def prepare(arguments: argparse.Namespace) -> Recipe:
+    """Threads, arithmetic and team of this process; returns the recipe that it is to follow."""
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     # The momentum of channels that died decays to numbers below 1e-38: multiplying those took a fifth of a step.
     torch.set_flush_denormal(True)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("gloo")
-    recipe = read_recipe(arguments.config)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
-    run, checkpoint = Run(recipe, arguments.device, arguments.compile), arguments.runs / f"{recipe.name}.pt"
+    return read_recipe(arguments.config)
+
+
+def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
+    """Trains from the checkpoint of that name, where there is one."""
+    checkpoint = arguments.runs / f"{run.recipe.name}.pt"
     if checkpoint.exists():
         run.restore(checkpoint)
     if arguments.winograd:
         run.network.by = Winograd
-    train(run, pictures, checkpoint, arguments.stop_at or recipe.steps)
+    train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps)
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
+    arguments = parser.parse_args()
+    recipe = prepare(arguments)
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
+    go_on(Run(recipe, arguments.device, arguments.compile), pictures, arguments)
 
 
 if __name__ == "__main__":
