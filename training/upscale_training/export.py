@@ -23,11 +23,11 @@ from .network import Architecture, Network, cubic_kernel
 from .train import Recipe, averaged
 from .weights import load_weights, save_weights
 
-SHRUNK = "Shrunk four times in five by antialiased bicubic, else by Lanczos3, box or linear kernels"
+SHRUNK = "Shrunk nine times in ten by antialiased bicubic, else by Lanczos3, box or linear kernels"
 CLEAN_ONLY = f"{SHRUNK}; no other damage."
 DAMAGE = f"""{SHRUNK}.
-Of each batch a share went through JPEG (quality 30 to 98, one in five twice with a shifted grid), one in four of
-those with blur or noise before, down to quality 20; 7 in 10 with the truth told of it, 2 unknown, 1 a lie."""
+Of each batch a share went through JPEG (quality 20 to 98, one in five twice with a shifted grid), one in four of
+those with blur or noise before; 7 in 10 with the truth told of it, 2 unknown, 1 a lie."""
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
 GOLDEN_CONDITIONS = (CLEAN, jpeg_condition(75, 1.0), jpeg_condition(30, 0.0))
 # Published PSNR-Y on Set5 (the papers' own tables), for scale in the card.
@@ -136,7 +136,8 @@ Started from {state["started_from"]}.
 
 ## Recipe
 {"Muon for the inner convolutions, Adam for the rest" if recipe.muon else "Adam"}, warm-up and half a cosine,
-Charbonnier and at the end L2; the weights are the moving average.
+{"the logarithm of each patch's square error" if recipe.psnr_share == 1.0 else "Charbonnier and at the end L2"};
+the weights are the moving average.
 
 {settings}
 """

@@ -27,7 +27,7 @@ border of the scale shaved; means over the pictures of a set. None of them was t
 pages drawn by code from seeds that training does not use. Inputs: shrunk by MATLAB's bicubic (`box`: by plain
 means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **true**, unknown
 and lie are what the network was told of the file; a lie is a clean file for a JPEG and JPEG 50 for a clean one. The
-clean-only net is the one that shipped before, of the same shape, trained on clean pictures alone.
+clean-only nets are the first two that shipped, of tier F, trained on clean pictures alone.
 
 ## Beside published networks
 Set5, clean bicubic inputs, the papers' own figures; multiplies for an output of 1280x720, at 2x and 4x.
