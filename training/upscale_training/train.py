@@ -207,8 +207,11 @@ class Run:
 
 def described(start_from: str) -> str:
     """Which file that was: what comes of this run may replace it."""
+    if not start_from:
+        return "nothing"
     path = Path(start_from)
-    return f"{path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}" if start_from else "nothing"
+    name = f"{path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return f"{name}, of {load_weights(path)[1]['steps']} steps" if path.suffix == ".safetensors" else name
 
 
 def split(draw: Callable[..., Group], patches: int, parts: int) -> Plan:
