@@ -67,7 +67,7 @@ def test_strong_damage_is_worse_than_none(pictures):
     for chosen in (shares, replace(shares, strong=1.0)):
         groups = [damaged_group(pictures[2], draws(seed), 4, 16, chosen) for seed in range(8)]
         errors.append(np.mean([(torch.nn.functional.avg_pool2d(g.clean, 2) - g.small).abs().mean() for g in groups]))
-    assert errors[1] > 1.5 * errors[0]
+    assert errors[1] > 1.3 * errors[0]
 
 
 @pytest.mark.parametrize("kind", range(len(PAGES)))
