@@ -59,14 +59,16 @@ async fn fill(browser: &Client, css: &str, text: &str) {
     field.send_keys(text).await.unwrap();
 }
 
-/// The text of the first element, once there is one.
+/// The text of the first element, once there is one. Looked for again where a reload came between finding and reading.
 async fn text(browser: &Client, css: &str) -> String {
-    let element = browser.wait().for_element(Locator::Css(css)).await;
-    element
-        .unwrap_or_else(|error| panic!("{css}: {error}"))
-        .text()
-        .await
-        .unwrap()
+    loop {
+        let element = browser.wait().for_element(Locator::Css(css)).await;
+        let element = element.unwrap_or_else(|error| panic!("{css}: {error}"));
+        match element.text().await {
+            Err(error) if error.is_stale_element_reference() => {}
+            text => return text.unwrap_or_else(|error| panic!("{css}: {error}")),
+        }
+    }
 }
 
 async fn run(browser: &Client, script: &str) -> Value {
