@@ -40,7 +40,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 ## Data
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
 A quarter of what was seen was clean, a quarter noisy (up to 9 levels), half went through JPEG, half of that with
-blur or noise before (`faces.py`). Started from the general network of the same scale.
+blur or noise before (`faces.py`). Started from {state["started_from"]}.
 
 ## Recipe
 {settings}
