@@ -90,7 +90,7 @@ class Recipe:
         """Charbonnier (epsilon 1e-3), and at the end L2, which is what PSNR measures, of all patches or of each.
 
         A sixth of the patches are drawn pages. Text has some eight times the square error of photographs at 4x
-        (21.98 and 30.80 dB, when this was chosen): in the mean of all it would have over half of the say. The logarithm of
+        (21.98 and 30.80 dB by F): in the mean of all it would have over half of the say. The logarithm of
         each patch's own (Chen et al. 2022) lets all speak alike, down to an error of 40 dB, where more is not seen.
         """
         error = output.float() - clean
