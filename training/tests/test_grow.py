@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d, pixel_shuffle
 
 from test_network import stirred
 from upscale_training.grow import grow
@@ -22,6 +23,18 @@ def test_a_grown_network_does_what_the_old_one_did(larger, conditioned):
     grow(old, new)
     small, told = torch.rand(1, 3, 11, 13), torch.tensor([1.0, 0.5, 0.6, 1.0])
     torch.testing.assert_close(new(small, told), old(small, told), atol=1e-6, rtol=1e-5)
+
+
+def test_a_network_for_4x_adds_at_2x_the_mean_of_what_it_added():
+    old, new = stirred(replace(SMALL, scale=4)), Network(replace(SMALL, channels=8))
+    grow(old, new)
+    small = torch.rand(1, 3, 11, 13)
+
+    def added(network: Network) -> torch.Tensor:
+        return network(small) - pixel_shuffle(network.phases(small), network.architecture.scale)
+
+    assert added(old).abs().max() > 0.01
+    torch.testing.assert_close(added(new), avg_pool2d(added(old), 2), atol=1e-6, rtol=1e-5)
 
 
 def test_every_weight_of_a_grown_network_can_learn():

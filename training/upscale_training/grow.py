@@ -1,7 +1,8 @@
 """Starts a network from a trained one that is narrower or shallower, so that at first it does the same.
 
 Net2Net (Chen et al. 2015): the old channels keep their weights and do not listen to the new ones; new blocks stand
-before the last one and add nothing until they have learnt to.
+before the last one and add nothing until they have learnt to. A network for 4x may become one for 2x: it adds to the
+bicubic base the mean of what it added to four pixels.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .network import Network
 def grow(old: Network, new: Network) -> None:
     """Writes `old` into `new`; new channels keep their random start."""
     few, many = old.architecture, new.architecture
-    if (few.scale, few.arch, few.activation, few.input_scale) != (many.scale, many.arch, many.activation, 1.0):
+    halve = (few.scale, many.scale) == (4, 2)
+    scale = 2 if halve else few.scale
+    if (scale, few.arch, few.activation, few.input_scale) != (many.scale, many.arch, many.activation, 1.0):
         raise ValueError(f"{many} cannot do what {few} does")
     if few.channels > many.channels or few.blocks > many.blocks or few.conditioned > many.conditioned:
         raise ValueError(f"{many} is smaller than {few}")
@@ -24,7 +27,7 @@ def grow(old: Network, new: Network) -> None:
     places = [*range(few.blocks - 1), many.blocks - 1]
     for block, place in zip(old.blocks, places, strict=True):
         pairs += [(getattr(block, f"conv{i}"), getattr(new.blocks[place], f"conv{i}"), 1) for i in (1, 2, 3)]
-    for mine, yours, parts in [*pairs, (old.up, new.up, 1)]:
+    for mine, yours, parts in [*pairs, (halved(old.up) if halve else old.up, new.up, 1)]:
         embed(mine, yours, parts)
     if few.conditioned:
         new.cond[0].load_state_dict(old.cond[0].state_dict())
@@ -35,6 +38,19 @@ def grow(old: Network, new: Network) -> None:
     for place in set(range(many.blocks)) - set(places):
         nn.init.zeros_(new.blocks[place].conv3.weight)
         nn.init.zeros_(new.blocks[place].conv3.bias)
+
+
+def halved(up: nn.Conv2d) -> nn.Conv2d:
+    """The last layer of a network for 4x (48 outputs) for 2x (12): means of the 2 x 2 that become one."""
+
+    def mean(value: Tensor) -> Tensor:
+        # Colour, then row and column within the pixel's 4 x 4, as the pixel shuffle takes them.
+        return value.view(3, 2, 2, 2, 2, *value.shape[1:]).mean(dim=(2, 4)).flatten(0, 2)
+
+    layer = nn.Conv2d(up.in_channels, 12, 3, padding=1)
+    layer.weight.copy_(mean(up.weight))
+    layer.bias.copy_(mean(up.bias))
+    return layer
 
 
 def embed(old: nn.Conv2d, new: nn.Conv2d, parts: int) -> None:

@@ -256,6 +256,9 @@ pub(crate) struct FileArgs {
     /// Improve faces; lowers the size cap.
     #[arg(long)]
     pub(crate) face_enhance: bool,
+    /// `max` takes eight times as long: the mean of the picture's eight orientations.
+    #[arg(long, value_enum, default_value_t = Quality::Standard)]
+    pub(crate) quality: Quality,
     /// Threads; by default one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
@@ -265,6 +268,15 @@ pub(crate) struct FileArgs {
     /// Say where the time went, and the largest memory.
     #[arg(long)]
     pub(crate) timings: bool,
+}
+
+/// How much time a picture may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quality {
+    /// The network once, as in the service.
+    Standard,
+    /// The network on all eight orientations of the picture.
+    Max,
 }
 
 #[derive(Debug, Args)]
@@ -288,6 +300,9 @@ pub(crate) struct EvalArgs {
     /// 2, 4 or both.
     #[arg(long, value_enum, default_value_t = EvalScale::Both)]
     pub(crate) scale: EvalScale,
+    /// As of `upscale file`.
+    #[arg(long, value_enum, default_value_t = Quality::Standard, conflicts_with = "page")]
+    pub(crate) quality: Quality,
     /// Threads; by default one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,

@@ -69,6 +69,7 @@ fn work(
         pixels_max: order.source_pixels_max,
         network,
         face_enhance: order.face_enhance,
+        ensemble: false,
         clock: pipeline::wall,
     };
     let mut last = 0;

@@ -22,7 +22,7 @@ use self::{
     sets::{Picture, Set},
 };
 use crate::{
-    args::{EvalArgs, EvalScale},
+    args::{EvalArgs, EvalScale, Quality},
     file::threads,
     kernels, output,
 };
@@ -101,13 +101,12 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
         ..EngineOptions::default()
     };
     let engine = Engine::shipped(options)?;
-    let with_gates = args.gates || args.page.is_some();
     let folders = args.folders.iter().map(|folder| sets::folder(folder));
     let mut all: Vec<Set> = folders.collect::<anyhow::Result<_>>()?;
-    if with_gates {
+    if with_gates(args) {
         all.extend(sets::drawn_sets());
     }
-    let scores = score_sets(&engine, &all, scales(args.scale), with_gates)?;
+    let scores = score_sets(&engine, &all, args)?;
     let means = means(&scores);
     if args.json {
         output::json(&serde_json::json!({ "means": means, "pictures": scores }))?;
@@ -116,13 +115,17 @@ pub(crate) fn eval(args: &EvalArgs) -> anyhow::Result<()> {
     } else {
         print_tables(&scores, &means)?;
     }
-    if with_gates && !args.json {
+    if with_gates(args) && !args.json {
         print_gates(&means)?;
     }
     match &args.page {
         Some(folder) => page::write(folder, &engine, &means),
         None => Ok(()),
     }
+}
+
+fn with_gates(args: &EvalArgs) -> bool {
+    args.gates || args.page.is_some()
 }
 
 fn scales(asked: EvalScale) -> &'static [Scale] {
@@ -133,13 +136,9 @@ fn scales(asked: EvalScale) -> &'static [Scale] {
     }
 }
 
-fn score_sets(
-    engine: &Engine,
-    sets: &[Set],
-    scales: &[Scale],
-    with_gates: bool,
-) -> anyhow::Result<Vec<Score>> {
-    let (inputs, methods) = if with_gates {
+fn score_sets(engine: &Engine, sets: &[Set], args: &EvalArgs) -> anyhow::Result<Vec<Score>> {
+    let scales = scales(args.scale);
+    let (inputs, methods) = if with_gates(args) {
         (&Input::ALL[..], &Method::ALL[..])
     } else {
         (&Input::ALL[..1], &Method::BENCHMARK[..])
@@ -154,6 +153,7 @@ fn score_sets(
             {
                 let trial = Trial {
                     engine,
+                    quality: args.quality,
                     set,
                     picture,
                     scale,
@@ -170,6 +170,7 @@ fn score_sets(
 /// One picture, made small in one way.
 struct Trial<'a> {
     engine: &'a Engine,
+    quality: Quality,
     set: &'a Set,
     picture: &'a Picture,
     scale: Scale,
@@ -212,7 +213,7 @@ impl Trial<'_> {
             Method::Ours(Told::Nothing) => Condition::Unknown,
             Method::Ours(Told::Lie) => self.input.lie()?,
         };
-        run_network(self.engine, &small.picture, self.scale, told)
+        run_network(self.engine, &small.picture, self.scale, told, self.quality)
     }
 }
 
@@ -232,16 +233,30 @@ fn run_network(
     small: &Rgb8,
     scale: Scale,
     condition: Condition,
+    quality: Quality,
 ) -> anyhow::Result<Rgb8> {
     let factor = scale.factor();
     let pixels = Pixels::new(small.width(), small.height(), 3, small.to_samples())?;
-    let mut samples = Vec::with_capacity(pixels.samples().len() * factor * factor);
-    engine.upscale(&pixels, scale, condition, &mut |rows: Rows<'_>| {
+    let samples = match quality {
+        Quality::Max => engine.ensemble(&pixels, scale, condition, &mut |_| ())?,
+        Quality::Standard => once(engine, &pixels, scale, condition)?,
+    };
+    let (width, height) = (small.width() * factor, small.height() * factor);
+    Ok(Rgb8::of_pixels(&Pixels::new(width, height, 3, samples)?))
+}
+
+fn once(
+    engine: &Engine,
+    pixels: &Pixels,
+    scale: Scale,
+    condition: Condition,
+) -> anyhow::Result<Vec<f32>> {
+    let mut samples = Vec::with_capacity(pixels.samples().len() * scale.factor() * scale.factor());
+    engine.upscale(pixels, scale, condition, &mut |rows: Rows<'_>| {
         samples.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     })?;
-    let (width, height) = (small.width() * factor, small.height() * factor);
-    Ok(Rgb8::of_pixels(&Pixels::new(width, height, 3, samples)?))
+    Ok(samples)
 }
 
 /// One line for each set, input, scale and method, in the order of the pictures.

@@ -13,7 +13,7 @@ use upscale_core::{Scale, limits::SOURCE_BYTES_MAX};
 use upscale_image::ImageError;
 
 use crate::{
-    args::FileArgs,
+    args::{FileArgs, Quality},
     child::status_bytes,
     kernels,
     pipeline::{self, Order, PipelineError, Upscaled, pixels_max, upscale_image},
@@ -38,6 +38,7 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
             .pixels_max
             .unwrap_or_else(|| pixels_max(scale, args.face_enhance)),
         face_enhance: args.face_enhance,
+        ensemble: args.quality == Quality::Max,
         clock: pipeline::wall,
     };
     let bytes = read_source(&args.input, args.pixels_max)?;

@@ -1,17 +1,21 @@
 //! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
 //! `upscale file` run this same function; who may read which file or pipe is theirs to say.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+mod work;
+
+use std::{sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
-use upscale_core::{Condition, Pixels, Rows, Scale, limits};
+use upscale_core::{Condition, Pixels, Scale, limits};
 use upscale_engine::{
     Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
     UpscaleError,
 };
 use upscale_image::{
-    AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, decode,
+    AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
 };
+
+use self::work::Work;
 
 /// What to do with an image.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +30,8 @@ pub(crate) struct Order<'a> {
     pub(crate) pixels_max: u64,
     /// What runs in place of the network that ships for this scale.
     pub(crate) network: Option<&'a Arc<Network>>,
+    /// Whether the networks run on all eight orientations of the picture, for the mean.
+    pub(crate) ensemble: bool,
     /// Whether faces are looked for and made clearer.
     pub(crate) face_enhance: bool,
     /// What the stages are timed by: [`wall`] or [`processor`].
@@ -154,33 +160,23 @@ fn attempt(
         .network
         .map(|network| Engine::shipped_but(Arc::clone(network), options));
     let brought = brought.transpose()?;
-    let mut work = Work {
-        // Alpha is no picture: whatever a brought model was trained for, it was not that.
-        engine: &shipped,
-        scale: order.scale,
-        done_rows: 0,
-        all_rows: all_rows(source, order.scale),
-        progress,
-        clock: order.clock,
-        network: Duration::ZERO,
-        handing_on: Duration::ZERO,
-    };
+    // Alpha is no picture: whatever a brought model was trained for, it was not that.
+    let mut work = Work::new(&shipped, source, order, progress);
     let alpha = upscale_alpha(source, &mut work)?;
     work.engine = brought.as_ref().unwrap_or(&shipped);
     let mut png = Vec::new();
     let factor = order.scale.factor();
     let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(order.clock);
-    let mut laid = Vec::new();
+    if let Some(faces) = &faces {
+        writer = writer.overlaid_by(|first_row, rows| faces.lay_over(first_row, rows));
+    }
     #[cfg(debug_assertions)]
     let mut spoilt = Vec::new();
     work.run(&source.color, source.condition, &mut |rows| {
         #[cfg(debug_assertions)]
         let rows = crate::fault::spoil(rows, rung, &mut spoilt);
-        writer.push_rows(match &faces {
-            Some(faces) => faces.over(rows, &mut laid),
-            None => rows,
-        })
+        writer.push_rows(rows)
     })?;
     let (network, handing_on) = (work.network, work.handing_on);
     let facts = writer.finish().map_err(PipelineError::Output)?;
@@ -219,7 +215,8 @@ fn engine_options(order: &Order<'_>, rung: Rung) -> EngineOptions {
     }
 }
 
-/// The faces, made before the picture: they are laid over its rows while those stream by.
+/// The faces, made before the picture: they are laid over its rows while those stream by. Each keeps its colours by
+/// itself, for the balance of the whole would carry what a face changed to pixels round it.
 fn enhance_faces(
     source: &Source,
     order: &Order,
@@ -231,8 +228,12 @@ fn enhance_faces(
     let Some(enhancer) = FaceEnhancer::shipped(options.clone())? else {
         return Ok(None);
     };
-    let faces = enhancer.enhance(&source.color, order.scale, source.condition);
-    faces.map(Some).map_err(|error| engine_failed(&error))
+    let faces = enhancer
+        .enhance(&source.color, order.scale, source.condition)
+        .map_err(|error| engine_failed(&error))?;
+    let keep_colours =
+        |area: &Pixels, made: &mut Vec<f32>| balance(area, order.scale.factor(), made);
+    Ok(Some(faces.corrected(&source.color, keep_colours)))
 }
 
 /// Alpha goes first: the encoder writes colour and alpha of a row together.
@@ -247,61 +248,6 @@ fn upscale_alpha(
     };
     work.run(alpha, Condition::Clean, &mut |rows| plane.push_rows(rows))?;
     Ok(Some(plane))
-}
-
-/// Rows that the engine will hand over: the picture's, twice where alpha is upscaled as well.
-fn all_rows(source: &Source, scale: Scale) -> usize {
-    let planes = 1 + usize::from(source.alpha.is_some());
-    source.color.height() * scale.factor() * planes
-}
-
-/// The engine and how far it has come.
-struct Work<'a> {
-    engine: &'a Engine,
-    scale: Scale,
-    done_rows: usize,
-    all_rows: usize,
-    progress: &'a mut dyn FnMut(f64),
-    clock: Clock,
-    network: Duration,
-    handing_on: Duration,
-}
-
-impl Work<'_> {
-    /// Upscales one plane; the first error of `take` ends it.
-    fn run(
-        &mut self,
-        plane: &Pixels,
-        condition: Condition,
-        take: &mut dyn FnMut(Rows<'_>) -> Result<(), WriteError>,
-    ) -> Result<(), PipelineError> {
-        let mut refused = None;
-        let clock = self.clock;
-        let (started, handed_on_before) = (clock(), self.handing_on);
-        let mut sink = |rows: Rows<'_>| {
-            self.done_rows += rows.row_count;
-            let handed = clock();
-            let taken = take(rows);
-            self.handing_on += clock() - handed;
-            match taken {
-                Ok(()) => {
-                    (self.progress)(self.done_rows as f64 / self.all_rows as f64);
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    refused = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        };
-        let ended = self.engine.upscale(plane, self.scale, condition, &mut sink);
-        self.network += clock() - started - (self.handing_on - handed_on_before);
-        match (refused, ended) {
-            (Some(error), _) => Err(PipelineError::Output(error)),
-            (None, Err(error)) => Err(engine_failed(&error)),
-            (None, Ok(())) => Ok(()),
-        }
-    }
 }
 
 fn engine_failed(error: &UpscaleError) -> PipelineError {
@@ -324,6 +270,7 @@ mod tests {
             threads: 2,
             pixels_max: 24 * 18,
             face_enhance: true,
+            ensemble: false,
             clock: wall,
         }
     }
@@ -366,6 +313,26 @@ mod tests {
             assert_eq!(upscaled.rung, Rung::Fast);
             assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
         }
+    }
+
+    #[test]
+    fn all_orientations_give_another_result_of_the_same_kind_and_are_heard_of() {
+        let file = gray_alpha_16();
+        let mut heard = Vec::new();
+        let eightfold = Order {
+            ensemble: true,
+            ..order(Scale::X2)
+        };
+        let one = upscale_image(&file, &order(Scale::X2), &mut |_| ()).unwrap();
+        let mean = upscale_image(&file, &eightfold, &mut |share| heard.push(share)).unwrap();
+        assert_eq!((mean.facts.channels, mean.facts.depth), (2, 16));
+        assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
+        let computed = heard.iter().filter(|share| **share < 0.5).count();
+        assert!(computed > 4, "the orientations are heard of: {heard:?}");
+        let [one, mean] = [one, mean].map(|made| decode(&made.png, 10_000).unwrap().color);
+        let pairs = one.samples().iter().zip(mean.samples());
+        let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(furthest > 1e-4 && furthest < 0.2, "{furthest}");
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub enum UpscaleError {
         /// What the source has.
         channels: usize,
     },
+    /// The result has to be held in memory, and there is not so much.
+    #[error("{bytes} bytes of memory are needed for the result")]
+    Memory {
+        /// What was asked for.
+        bytes: usize,
+    },
     /// Faces were to be enhanced and could not be: the detector failed, or the network made what is no picture.
     #[error("the faces could not be enhanced: {reason}")]
     Face {

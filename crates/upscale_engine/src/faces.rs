@@ -10,11 +10,12 @@ use std::ops::ControlFlow;
 use upscale_core::{Condition, Pixels, Rows, Scale};
 
 use crate::engine::{Engine, EngineOptions, shipped};
+use crate::ensemble::Orientation;
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
 
 pub use detect::{Face, find_faces};
-use region::{Area, Veil, areas, crop, mirror};
+use region::{Area, Veil, areas, crop};
 
 /// The face networks, ready to run.
 pub struct FaceEnhancer {
@@ -31,6 +32,8 @@ pub struct EnhancedFaces {
     patches: Vec<Patch>,
     scale: usize,
     channels: usize,
+    /// Of one output row.
+    row_samples: usize,
 }
 
 /// The face network's output for one area, guarded.
@@ -102,6 +105,7 @@ impl FaceEnhancer {
             patches: patches?,
             scale: factor,
             channels: source.channels(),
+            row_samples: source.width() * factor * source.channels(),
         })
     }
 
@@ -122,7 +126,12 @@ impl FaceEnhancer {
         let inside = area.within(&seen);
         let mut samples = self.run(&picture, inside.enlarged(factor), scale, condition)?;
         let mirrored = inside.mirrored(seen.width).enlarged(factor);
-        let other = self.run(&mirror(&picture), mirrored, scale, condition)?;
+        let other = self.run(
+            &Orientation::MIRRORED.of(&picture),
+            mirrored,
+            scale,
+            condition,
+        )?;
         let stride = area.width * factor * source.channels();
         for (row, other) in samples
             .chunks_exact_mut(stride)
@@ -172,27 +181,22 @@ impl EnhancedFaces {
         &self.faces
     }
 
-    /// `rows` of the ordinary network with the faces laid over them. Where there is none they are handed back as
-    /// they came; else they are copied into `to` first.
-    pub fn over<'a>(&self, rows: Rows<'a>, to: &'a mut Vec<f32>) -> Rows<'a> {
-        let touches = |patch: &&Patch| {
-            let area = patch.area.enlarged(self.scale);
-            area.top < rows.first_row + rows.row_count && rows.first_row < area.bottom()
-        };
-        let touching: Vec<&Patch> = self.patches.iter().filter(touches).collect();
-        if touching.is_empty() {
-            return rows;
+    /// Has `correct` change the picture made of each area in place; it is given that area of `source` as well.
+    #[must_use]
+    pub fn corrected(mut self, source: &Pixels, correct: impl Fn(&Pixels, &mut Vec<f32>)) -> Self {
+        for patch in &mut self.patches {
+            correct(&crop(source, &patch.area), &mut patch.samples);
         }
-        to.clear();
-        to.extend_from_slice(rows.samples);
-        for patch in touching {
-            for (y, row) in (rows.first_row..).zip(to.chunks_exact_mut(rows.row_samples)) {
+        self
+    }
+
+    /// Lays the faces over whole output rows, `first_row` and on, of the ordinary network. Where there is no face
+    /// not a bit changes.
+    pub fn lay_over(&self, first_row: usize, rows: &mut [f32]) {
+        for patch in &self.patches {
+            for (y, row) in (first_row..).zip(rows.chunks_exact_mut(self.row_samples)) {
                 self.lay(patch, y, row);
             }
-        }
-        Rows {
-            samples: to,
-            ..rows
         }
     }
 

@@ -11,6 +11,7 @@ mod calibrate;
 mod checkpoint;
 mod conditioning;
 mod engine;
+mod ensemble;
 mod error;
 mod faces;
 mod finish;

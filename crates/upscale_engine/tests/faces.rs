@@ -51,18 +51,15 @@ fn both(source: &Pixels, scale: Scale, faces: &[Face], threads: usize) -> (Vec<f
     let enhanced = enhancer(threads)
         .enhance_these(faces.to_vec(), source, scale, Condition::Unknown)
         .expect("is enhanced");
-    let (mut plain, mut laid, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut plain, mut laid) = (Vec::new(), Vec::new());
     let done =
         engine
             .expect("scales fit")
             .upscale(source, scale, Condition::Unknown, &mut |rows| {
                 plain.extend_from_slice(rows.samples);
-                let over = enhanced.over(rows, &mut buffer);
-                assert_eq!(
-                    (over.first_row, over.row_count, over.row_samples),
-                    (rows.first_row, rows.row_count, rows.row_samples)
-                );
-                laid.extend_from_slice(over.samples);
+                let mut over = rows.samples.to_vec();
+                enhanced.lay_over(rows.first_row, &mut over);
+                laid.extend(over);
                 ControlFlow::Continue(())
             });
     done.expect("is upscaled");

@@ -20,6 +20,22 @@ const DOUBT: f32 = 0.02;
 /// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
 const STEP_MAX: f32 = 0.1;
 
+/// Balances a whole picture in memory: `made`, rows of `scale` times the width of `source`.
+pub fn balance(source: &Pixels, scale: usize, made: &mut Vec<f32>) {
+    let mut window = Balance::new(scale);
+    let mut done = Vec::with_capacity(made.len());
+    for rows in made.chunks_exact(source.width() * source.channels() * scale * scale) {
+        let group = Group {
+            rows: rows.to_vec(),
+        };
+        let shrunk = group.shrunk(source.channels(), scale);
+        for group in window.push(source, group, &shrunk) {
+            done.extend(group.rows);
+        }
+    }
+    *made = done;
+}
+
 /// Differences of one source row, gathered along the row.
 struct Gathered {
     /// Weighted differences, per sample.

@@ -24,6 +24,7 @@ mod to_png;
 mod vp8_header;
 
 pub use alpha::AlphaPlane;
+pub use balance::balance;
 pub use check::{CheckFailure, Fidelity};
 pub use decode::{Source, decode, read_header};
 pub use delta_e::{delta_e_2000, lab};

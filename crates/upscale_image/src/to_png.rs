@@ -37,10 +37,14 @@ pub struct PngWriter<'a, W: Write> {
     pending: Group,
     check: OutputCheck,
     balance: Balance,
+    overlay: Option<Overlay<'a>>,
     line: Vec<u8>,
     clock: fn() -> Duration,
     encode_time: Duration,
 }
+
+/// Changes finished rows in place, given the number of the first.
+type Overlay<'a> = Box<dyn Fn(usize, &mut [f32]) + 'a>;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,6 +97,7 @@ impl<'a, W: Write> PngWriter<'a, W> {
             pending: Group::default(),
             check: OutputCheck::new(&source.color),
             balance: Balance::new(scale),
+            overlay: None,
             line: Vec::new(),
             clock: || Duration::ZERO,
             encode_time: Duration::ZERO,
@@ -103,6 +108,14 @@ impl<'a, W: Write> PngWriter<'a, W> {
     #[must_use]
     pub fn timed_by(mut self, clock: fn() -> Duration) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Has `overlay` change rows of result, given the number of the first, after they were checked and balanced: what it
+    /// changes moves nothing beside it.
+    #[must_use]
+    pub fn overlaid_by(mut self, overlay: impl Fn(usize, &mut [f32]) + 'a) -> Self {
+        self.overlay = Some(Box::new(overlay));
         self
     }
 
@@ -161,6 +174,9 @@ impl<'a, W: Write> PngWriter<'a, W> {
         self.check
             .take(source, y, self.scale, &group, &shrunk.codes)?;
         for mut group in self.balance.push(source, group, &shrunk) {
+            if let Some(overlay) = &self.overlay {
+                overlay(self.rows_written, &mut group.rows);
+            }
             if let Some(curves) = &self.source.curves {
                 curves.decode(&mut group.rows);
             }

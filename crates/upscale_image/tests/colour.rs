@@ -250,3 +250,55 @@ fn the_result_is_the_same_however_the_rows_arrive() {
         assert!(write(band).expect("passes") == one, "bands of {band} rows");
     }
 }
+
+#[test]
+fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
+    let (width, height, scale) = (40, 30, 2);
+    let bytes = pngs::rgb(width, height, &picture(width, height));
+    let source = upscale_image::decode(&bytes, 1200).expect("decodes");
+    let tinted = |sink: &mut dyn FnMut(upscale_core::Rows<'_>)| {
+        files::bilinear(&source.color, scale, |rows| {
+            let samples: Vec<f32> = rows.samples.iter().map(|sample| sample + 0.02).collect();
+            sink(upscale_core::Rows {
+                samples: &samples,
+                ..rows
+            });
+        });
+    };
+    let row_samples = width * scale * 3;
+    let write = |overlay: &dyn Fn(usize, &mut [f32])| {
+        let mut png = Vec::new();
+        let writer = upscale_image::PngWriter::new(&mut png, &source, scale, None);
+        let mut writer = writer.expect("opens").overlaid_by(overlay);
+        tinted(&mut |rows| writer.push_rows(rows).expect("passes"));
+        writer.finish().expect("passes");
+        read(&png)
+    };
+    // A square of 10 pixels in the rows as they came out of the network, far from the picture's colours.
+    let inside = |x: usize, y: usize| (20..30).contains(&x) && (31..41).contains(&y);
+    let square = |first_row: usize, rows: &mut [f32]| {
+        for (y, row) in (first_row..).zip(rows.chunks_exact_mut(row_samples)) {
+            for (x, pixel) in row.chunks_exact_mut(3).enumerate() {
+                if inside(x, y) {
+                    pixel.fill(1.0);
+                }
+            }
+        }
+    };
+    let (plain, laid) = (write(&|_, _| ()), write(&square));
+    let mut made = Vec::new();
+    tinted(&mut |rows| made.extend_from_slice(rows.samples));
+    upscale_image::balance(&source.color, scale, &mut made);
+    for y in 0..height * scale {
+        for x in 0..width * scale {
+            let whole = &made[y * row_samples + x * 3..][..3];
+            let (found, expected) = (laid.pixel(x, y), plain.pixel(x, y));
+            let off = (expected[0] - whole[0].clamp(0.0, 1.0)).abs();
+            assert!(off < 0.501 / 255.0, "balanced as a whole, {x}, {y}: {off}");
+            match inside(x, y) {
+                true => assert_eq!(found[..3], [1.0; 3], "{x}, {y}"),
+                false => assert_eq!(found, expected, "{x}, {y}"),
+            }
+        }
+    }
+}

@@ -120,6 +120,7 @@ fn least(
         pixels_max: pixels_max(scale, false),
         network: None,
         face_enhance: false,
+        ensemble: false,
         clock,
     };
     let mut best: Option<(Times, Upscaled)> = None;

@@ -33,6 +33,7 @@ pub(super) fn bench_whole(args: &BenchWholeArgs) -> anyhow::Result<()> {
         kernels: kernels::from_environment()?,
         pixels_max: pixels_max(scale, false),
         face_enhance: false,
+        ensemble: false,
         clock: wall,
     };
     let bytes = fs::read(&args.file).with_context(|| args.file.display().to_string())?;

@@ -14,6 +14,7 @@ use super::{
     interpolate, run_network,
 };
 use crate::{
+    args::Quality,
     before_after::{Pair, compose},
     drawn,
     file::write_whole,
@@ -97,7 +98,13 @@ fn draw(sheet: &Sheet, engine: &Engine) -> anyhow::Result<Rgb8> {
     let small = Small::make(&clean.context("is large enough")?, sheet.scale, sheet.input)?;
     let pair = Pair {
         bicubic: interpolate(&small, sheet.scale, Kernel::Bicubic),
-        ours: run_network(engine, &small.picture, sheet.scale, small.condition)?,
+        ours: run_network(
+            engine,
+            &small.picture,
+            sheet.scale,
+            small.condition,
+            Quality::Standard,
+        )?,
     };
     compose(&[pair]).context("there is one to show")
 }

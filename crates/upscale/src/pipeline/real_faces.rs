@@ -83,6 +83,7 @@ fn a_face_becomes_another_picture_and_its_surroundings_stay() {
                     pixels_max: 500_000,
                     network: None,
                     face_enhance,
+                    ensemble: false,
                     clock: wall,
                 };
                 let upscaled = upscale_image(&bytes, &order, &mut |_| ()).unwrap();

@@ -1,0 +1,198 @@
+//! The mean of what a network makes of a picture in each of its eight orientations (self-ensemble; Timofte, Rothe and
+//! Van Gool 2016): what it gets wrong in one, it gets wrong otherwise in another. Eight times the work.
+
+use std::ops::ControlFlow;
+
+use upscale_core::{Condition, Pixels, Rows, Scale};
+
+use crate::engine::Engine;
+use crate::error::UpscaleError;
+
+/// How a picture lies: exchanged along its diagonal or not, then left and right exchanged or not, then top and bottom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Orientation {
+    transposed: bool,
+    mirrored: bool,
+    flipped: bool,
+}
+
+impl Orientation {
+    /// Left and right exchanged.
+    pub(crate) const MIRRORED: Self = Self::number(2);
+    const ALL: [Self; 8] = [
+        Self::number(0),
+        Self::number(1),
+        Self::number(2),
+        Self::number(3),
+        Self::number(4),
+        Self::number(5),
+        Self::number(6),
+        Self::number(7),
+    ];
+
+    const fn number(bits: u8) -> Self {
+        Self {
+            transposed: bits & 1 != 0,
+            mirrored: bits & 2 != 0,
+            flipped: bits & 4 != 0,
+        }
+    }
+
+    /// Where in a picture of `width` columns and `height` rows stands what lies at `x`, `y` once it is turned: the
+    /// pixel's number, row by row.
+    fn place(self, (x, y): (usize, usize), (width, height): (usize, usize)) -> usize {
+        let (x, y) = if self.transposed { (y, x) } else { (x, y) };
+        let x = if self.mirrored { width - 1 - x } else { x };
+        let y = if self.flipped { height - 1 - y } else { y };
+        y * width + x
+    }
+
+    /// The picture, turned.
+    pub(crate) fn of(self, picture: &Pixels) -> Pixels {
+        let (size, channels) = ((picture.width(), picture.height()), picture.channels());
+        let (width, height) = if self.transposed {
+            (size.1, size.0)
+        } else {
+            size
+        };
+        let places = (0..height).flat_map(|y| (0..width).map(move |x| self.place((x, y), size)));
+        let samples = places
+            .flat_map(|place| &picture.samples()[place * channels..(place + 1) * channels])
+            .copied()
+            .collect();
+        Pixels::new(width, height, channels, samples)
+            .unwrap_or_else(|_| unreachable!("as many samples as before"))
+    }
+
+    /// Adds row `y` of a turned picture to `sums`, a picture of that size that is not turned.
+    fn add(self, row: &[f32], y: usize, sums: &mut [f32], size: (usize, usize), channels: usize) {
+        for (x, pixel) in row.chunks_exact(channels).enumerate() {
+            let place = self.place((x, y), size) * channels;
+            let sums = &mut sums[place..place + channels];
+            for (sum, sample) in sums.iter_mut().zip(pixel) {
+                *sum += sample;
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// What [`Engine::upscale`] makes, as the mean over the picture's eight orientations: all rows of the result, one
+    /// after the other, in memory (12 bytes a pixel of colour, 4 of gray). `computed` hears how many output pixels
+    /// each band of rows had, eight times the picture's in all.
+    ///
+    /// # Errors
+    /// As [`Engine::upscale`]; [`UpscaleError::Memory`] when the result cannot be held.
+    pub fn ensemble(
+        &self,
+        source: &Pixels,
+        scale: Scale,
+        condition: Condition,
+        computed: &mut dyn FnMut(usize),
+    ) -> Result<Vec<f32>, UpscaleError> {
+        let (factor, channels) = (scale.factor(), source.channels());
+        let size = (source.width() * factor, source.height() * factor);
+        let mut sums = zeros(size.0 * size.1 * channels)?;
+        for orientation in Orientation::ALL {
+            let mut add = |rows: Rows<'_>| {
+                for (y, row) in (rows.first_row..).zip(rows.samples.chunks_exact(rows.row_samples))
+                {
+                    orientation.add(row, y, &mut sums, size, channels);
+                }
+                computed(rows.samples.len() / channels);
+                ControlFlow::Continue(())
+            };
+            self.upscale(&orientation.of(source), scale, condition, &mut add)?;
+        }
+        sums.iter_mut().for_each(|sum| *sum /= 8.0);
+        Ok(sums)
+    }
+}
+
+fn zeros(samples: usize) -> Result<Vec<f32>, UpscaleError> {
+    let mut sums = Vec::new();
+    sums.try_reserve_exact(samples)
+        .map_err(|_| UpscaleError::Memory {
+            bytes: samples.saturating_mul(size_of::<f32>()),
+        })?;
+    sums.resize(samples, 0.0);
+    Ok(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineOptions;
+    use crate::shapes::{Random, Shape};
+
+    fn picture(width: usize, height: usize, channels: usize) -> Pixels {
+        let mut random = Random(7);
+        let samples = (0..width * height * channels).map(|_| random.unit());
+        Pixels::new(width, height, channels, samples.collect()).unwrap()
+    }
+
+    #[test]
+    fn the_eight_orientations_differ_and_lead_back() {
+        let picture = picture(5, 3, 3);
+        let turned = Orientation::ALL.map(|orientation| orientation.of(&picture));
+        for (index, (one, orientation)) in turned.iter().zip(Orientation::ALL).enumerate() {
+            assert!(turned[..index].iter().all(|other| other != one), "{index}");
+            let mut sums = vec![0.0; picture.samples().len()];
+            for y in 0..one.height() {
+                orientation.add(one.row(y), y, &mut sums, (5, 3), 3);
+            }
+            assert_eq!(sums, picture.samples(), "{orientation:?}");
+        }
+        assert_eq!(
+            Orientation::MIRRORED.of(&picture).row(1)[..3],
+            picture.row(1)[12..]
+        );
+    }
+
+    fn ensemble(engine: &Engine, source: &Pixels, scale: Scale) -> (Vec<f32>, usize) {
+        let mut heard = 0;
+        let mut hear = |pixels| heard += pixels;
+        let made = engine.ensemble(source, scale, Condition::Unknown, &mut hear);
+        (made.expect("is upscaled"), heard)
+    }
+
+    /// The mean over all orientations has none of its own: turning the picture turns the result.
+    #[test]
+    fn a_turned_picture_gives_the_turned_result() {
+        let shape = Shape::Residual {
+            channels: 6,
+            blocks: 2,
+        };
+        let options = EngineOptions {
+            threads: 2,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::of(shape.network(2, 1), shape.network(4, 2), options).unwrap();
+        for (channels, scale) in [(1, Scale::X4), (3, Scale::X2)] {
+            let (source, factor) = (picture(21, 34, channels), scale.factor());
+            let (upright, heard) = ensemble(&engine, &source, scale);
+            assert_eq!(heard, 8 * 21 * 34 * factor * factor);
+            let size = (21 * factor, 34 * factor);
+            for orientation in Orientation::ALL {
+                let turned = orientation.of(&source);
+                let (result, _) = ensemble(&engine, &turned, scale);
+                let mut back = vec![0.0; upright.len()];
+                for (y, row) in result
+                    .chunks_exact(turned.width() * factor * channels)
+                    .enumerate()
+                {
+                    orientation.add(row, y, &mut back, size, channels);
+                }
+                let far = back.iter().zip(&upright).map(|(a, b)| (a - b).abs());
+                assert!(far.fold(0.0, f32::max) < 1e-5, "{orientation:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_an_error() {
+        let samples = usize::MAX / 16;
+        let bytes = samples * 4;
+        assert_eq!(zeros(samples), Err(UpscaleError::Memory { bytes }));
+    }
+}
