@@ -170,9 +170,12 @@ class Run:
         coarse = recipe.bf16(self.step) and self.network.by is Plain
         with torch.autocast(kind, torch.bfloat16, enabled=coarse):
             output = self.forward(group.small, group.condition)
-        loss = recipe.loss(self.step, output, group.clean) * share
+        loss = self.loss(output, group) * share
         loss.backward()
         return loss.detach()
+
+    def loss(self, output: Tensor, group: Group) -> Tensor:
+        return self.recipe.loss(self.step, output, group.clean)
 
     @torch.no_grad()
     def follow(self) -> None:
