@@ -87,7 +87,7 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x4"])
+@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4"])
 def test_the_shipped_files_belong_together(name):
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")
