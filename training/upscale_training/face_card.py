@@ -53,8 +53,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--faces", type=Path, required=True, help="the folder trained on, for its sources")
     parser.add_argument("--gates", type=Path, help="what face_gates.py printed")
+    parser.add_argument("--start", type=Path, help="weights to mix in, those that training started from")
+    parser.add_argument("--share", type=float, default=1.0, help="of the trained weights, where --start is given")
     arguments = parser.parse_args()
-    path, recipe, state = export(arguments.checkpoint, arguments.out, current_commit())
+    mixed = (arguments.start, arguments.share)
+    path, recipe, state = export(arguments.checkpoint, arguments.out, current_commit(), *mixed)
     gates = arguments.gates.read_text(encoding="utf-8") if arguments.gates else ""
     text = card(path, recipe, state, arguments.faces, gates)
     (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")

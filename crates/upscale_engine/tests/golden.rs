@@ -13,7 +13,7 @@ use std::path::Path;
 
 use safetensors::SafeTensors;
 use upscale_core::{Condition, Pixels, Scale, Subsampling};
-use upscale_engine::{Engine, EngineOptions, KernelSet};
+use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Network};
 
 /// Largest difference in output values of 0..1.
 const ERROR_MAX: f32 = 1e-5;
@@ -34,10 +34,17 @@ fn samples(file: &SafeTensors<'_>, name: &str) -> (usize, usize, Vec<f32>) {
     (width, height, interleaved.collect())
 }
 
-/// The golden file of a network: an input, and its output, or one for each condition.
-fn read_golden(name: &str) -> Vec<u8> {
+/// A file of the folder of weights.
+fn read(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("weights");
-    fs::read(folder.join(format!("{name}.golden.safetensors"))).expect("a golden file ships too")
+    fs::read(folder.join(name)).expect("a network ships with its golden file")
+}
+
+/// The networks for faces, from the files that the build embeds.
+fn faces(options: EngineOptions) -> Result<Engine, ModelError> {
+    let network = |name: &str| Network::read(&read(name));
+    let (x2, x4) = ("face-x2.safetensors", "face-x4.safetensors");
+    Engine::of(network(x2)?, network(x4)?, options)
 }
 
 /// The condition that training's four numbers stand for.
@@ -80,14 +87,15 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
     cases
 }
 
-fn check(scale: Scale) {
+/// Each network's golden file has an input, and its output, or one for each condition.
+fn check(scale: Scale, networks: fn(EngineOptions) -> Result<Engine, ModelError>) {
     for set in KernelSet::ALL.into_iter().filter(|set| set.is_available()) {
         let options = EngineOptions {
             kernels: Some(set),
             ..EngineOptions::default()
         };
-        let engine = Engine::shipped(options).expect("the shipped weights fit");
-        let golden = read_golden(engine.network(scale).name());
+        let engine = networks(options).expect("the shipped weights fit");
+        let golden = read(&format!("{}.golden.safetensors", engine.network(scale).name()));
         let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
         let (width, height, input) = samples(&file, "input");
         let source = Pixels::new(width, height, 3, input).expect("counts fit");
@@ -110,10 +118,17 @@ fn check(scale: Scale) {
 
 #[test]
 fn the_shipped_x2_network_is_the_one_that_was_trained() {
-    check(Scale::X2);
+    check(Scale::X2, Engine::shipped);
 }
 
 #[test]
 fn the_shipped_x4_network_is_the_one_that_was_trained() {
-    check(Scale::X4);
+    check(Scale::X4, Engine::shipped);
+}
+
+#[test]
+fn the_shipped_face_networks_are_those_that_were_trained() {
+    for scale in Scale::ALL {
+        check(scale, faces);
+    }
 }
