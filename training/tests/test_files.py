@@ -1,5 +1,6 @@
 """Weight files and what stands beside them, those in the repository included."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,9 +88,11 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4"])
+@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4"])
 def test_the_shipped_files_belong_together(name):
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
+    digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()
+    assert digest in (SHIPPED / f"{name}.md").read_text(encoding="utf-8")
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")
     assert metadata["name"] == name and int(metadata["steps"]) > 0
     assert torch.equal(golden["input"], golden_input())
