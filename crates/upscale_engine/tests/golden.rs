@@ -95,7 +95,10 @@ fn check(scale: Scale, networks: fn(EngineOptions) -> Result<Engine, ModelError>
             ..EngineOptions::default()
         };
         let engine = networks(options).expect("the shipped weights fit");
-        let golden = read(&format!("{}.golden.safetensors", engine.network(scale).name()));
+        let golden = read(&format!(
+            "{}.golden.safetensors",
+            engine.network(scale).name()
+        ));
         let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
         let (width, height, input) = samples(&file, "input");
         let source = Pixels::new(width, height, 3, input).expect("counts fit");
