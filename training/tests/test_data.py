@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 
 from conftest import drawn_picture
-from upscale_training.data import Pictures, place, read_picture
+from upscale_training.data import Pictures, packed, place, read_picture
 
 
 def draws(seed: int) -> np.random.Generator:
@@ -22,6 +22,20 @@ def test_a_second_start_reads_the_cache(picture_folder, tmp_path):
     for path in picture_folder.glob("*.png"):
         path.unlink()
     assert torch.equal(Pictures(picture_folder, tmp_path / "cache", 4).patches(draws(1), 3, 16), first)
+
+
+def test_nothing_half_written_bears_the_name_of_the_cache(tmp_path):
+    """Two processes that share a network start at once: the second must not open what the first still writes."""
+    stem = tmp_path / "pack"
+
+    def pictures():
+        for seed in range(3):
+            assert not stem.with_suffix(".raw").exists() and not stem.with_suffix(".json").exists()
+            yield drawn_picture(seed)
+
+    found = packed(stem, pictures())
+    assert all(np.array_equal(found[seed], drawn_picture(seed)) for seed in range(3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pack.json", "pack.raw"]
 
 
 def test_patches_are_windows_of_the_pictures_turned_and_mirrored(picture_folder, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,13 +82,17 @@ class Packed:
         # The index is written last: where it lies, the pixels are whole.
         return self.index.exists()
 
-    def write(self, pictures) -> None:
+    def write(self, pictures: Iterable[NDArray[np.uint8]]) -> None:
+        """Through neighbour files of this process: those that share a network pack the same pictures at once."""
         sizes = []
-        with open(self.raw, "wb") as file:
+        raw, index = (path.with_suffix(f"{path.suffix}.{os.getpid()}") for path in (self.raw, self.index))
+        with open(raw, "wb") as file:
             for picture in pictures:
                 sizes.append(picture.shape[:2])
                 file.write(np.ascontiguousarray(picture).tobytes())
-        self.index.write_text(json.dumps(sizes))
+        index.write_text(json.dumps(sizes))
+        raw.replace(self.raw)
+        index.replace(self.index)
 
     def open(self) -> None:
         self.shape = np.array(json.loads(self.index.read_text()))
