@@ -19,7 +19,8 @@ from upscale_training.network import Architecture
 from upscale_training.niqe import fit
 from upscale_training.train import Recipe
 
-RECIPE = Recipe("d", 2, 4, 6, 2, conditioned=True, batch=4, damaged=4, pages=3, patch_sides=(16,), psnr_share=1.0)
+SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
+RECIPE = Recipe("d", 2, 4, batch=4, damaged=4, pages=3, patch_sides=(16,), psnr_share=1.0, contrast=0.06, **SHAPE)
 
 
 def test_smoothness_costs_and_contrast_of_the_right_size_does_not():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,15 @@ def test_a_step_sees_clean_noisy_and_compressed_faces_and_learns_from_them(folde
     before = run.network.up.weight.clone()
     run.turn(faces)
     assert not torch.equal(run.network.up.weight, before)
+
+
+def test_faces_are_asked_for_contrast_if_the_recipe_says_so(folder: Path) -> None:
+    recipe = Recipe("face", 2, 2, patch_sides=(32,), channels=8, blocks=1, batch=2, psnr_share=1.0, contrast=0.5)
+    (group, _), *_ = FaceRun(recipe, "cpu").groups(Faces(folder, folder / "cache", recipe))
+    smooth = torch.nn.functional.avg_pool2d(group.clean, 5, 1, 2)
+    asked, not_asked = (FaceRun(one, "cpu").loss(smooth, group) for one in (recipe, replace(recipe, contrast=0.0)))
+    assert asked > not_asked + 0.01
+    assert FaceRun(recipe, "cpu").loss(group.clean, group) == recipe.loss(0, group.clean, group.clean)
 
 
 def harm(group: Group) -> float:

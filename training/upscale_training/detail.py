@@ -19,8 +19,6 @@ from .data import Pictures
 from .mixture import Draw, Group, Mixture, clean_group, damaged_group
 from .train import Plan, Run, go_on, options, prepare
 
-# What a factor of e too little or too much contrast costs; of square error, 0.1 in the recipe's loss.
-WEIGHT = 0.06
 # Contrast below this, in 0..1, is as good as none: half a level.
 CONTRAST_MIN = 0.002
 # Side of the windows that contrast is measured in, in output pixels.
@@ -49,8 +47,6 @@ def damaged_photos(pictures: Pictures, draw: Draw, size: int, side: int, shares:
 class DetailRun(Run):
     """Two groups of photographs alone, clean and damaged, beside two as every network sees them."""
 
-    weight = WEIGHT
-
     def plan(self) -> Plan:
         clean, damaged = self.recipe.batch // 2, self.recipe.damaged // 2
         return [(clean_photos, clean), (damaged_photos, damaged), (clean_group, clean), (damaged_group, damaged)]
@@ -59,7 +55,7 @@ class DetailRun(Run):
         loss = self.recipe.loss(self.step, output, group.clean)
         if not isinstance(group, Photos):
             return loss
-        return loss + self.weight * too_smooth(output.float(), group.clean)
+        return loss + self.recipe.contrast * too_smooth(output.float(), group.clean)
 
 
 def too_smooth(output: Tensor, clean: Tensor) -> Tensor:
@@ -83,13 +79,10 @@ def contrasts(picture: Tensor) -> list[Tensor]:
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
-    parser.add_argument("--weight", type=float, default=WEIGHT, help="of contrast in the loss")
     arguments = parser.parse_args()
     recipe = prepare(arguments)
     pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
-    run = DetailRun(recipe, arguments.device, arguments.compile)
-    run.weight = arguments.weight
-    go_on(run, pictures, arguments)
+    go_on(DetailRun(recipe, arguments.device, arguments.compile), pictures, arguments)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from . import degrade
 from .data import MULTIPLE, as_batch, packed, place, read_picture
+from .detail import too_smooth
 from .mixture import Draw, Group, Mixture, clean_group
 from .resize import resize_8bit
 from .train import Plan, Recipe, Run, go_on, options, prepare
@@ -121,6 +122,10 @@ class FaceRun(Run):
         """A quarter clean, a quarter noisy without compression, half through JPEG."""
         batch = self.recipe.batch
         return [(clean_group, batch), (noisy_group, batch), *self.damaged_plan()]
+
+    def loss(self, output: Tensor, group: Group) -> Tensor:
+        """Of all faces as much contrast as they have: the mean of all that a face could be is nobody's."""
+        return super().loss(output, group) + self.recipe.contrast * too_smooth(output.float(), group.clean)
 
 
 def noisy_group(faces: Faces, draw: Draw, size: int, side: int, shares: Mixture) -> Group:

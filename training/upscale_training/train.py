@@ -38,7 +38,8 @@ class Recipe:
     Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py), in
     `clean_groups` and `damaged_groups` of one condition each.
     `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
-    `muon` trains the inner convolutions with Muon instead of Adam.
+    `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
+    factor of e too little or too much contrast cost; of square error, 0.1 in the loss.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Recipe:
     ema: float = 0.999
     l2_share: float = 0.1
     psnr_share: float = 0.0
+    contrast: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 

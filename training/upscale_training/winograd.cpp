@@ -7,12 +7,19 @@
 
 namespace {
 
-typedef float V __attribute__((vector_size(64)));
-constexpr int LANES = 16;
+// One register of the processor that this is compiled for: a wider type would be computed in memory (25 times slower
+// where AVX2 was given AVX-512's). ROWS x STRIP of them are the accumulators of the inner product: as many as fit
+// beside a row of the second factor.
+#if defined(__AVX512F__)
+constexpr int LANES = 16, ROWS = 8, STRIP = 4;
+#elif defined(__AVX__)
+constexpr int LANES = 8, ROWS = 4, STRIP = 3;
+#else
+constexpr int LANES = 4, ROWS = 4, STRIP = 3;
+#endif
+typedef float V __attribute__((vector_size(4 * LANES)));
 // Tiles of a block: 36 x 24 x 64 floats are 221 KB, twice.
 constexpr int BLOCK = 24;
-// Rows of the inner product: 8 x 4 accumulators of 16 floats are all the registers of AVX-512.
-constexpr int ROWS = 8;
 
 struct Shape {
     int n, h, w;
@@ -90,10 +97,9 @@ inline void filter_back(const V *u, int step, V *out, int out_step) {
     out[2 * out_step] = far / 6 - near + u[5 * step];
 }
 
-// out[ROWS][C] (+)= sum over j < depth of a[r * row_step + j * depth_step] * b[j][C].
-template <int C, bool ADD>
-inline void product(const float *a, int row_step, int depth_step, int depth, const float *b, float *out) {
-    constexpr int WIDE = C / LANES;
+// Of the rows of C floats at `b` and `out`, the first WIDE vectors.
+template <int C, int WIDE, bool ADD>
+inline void strip(const float *a, int row_step, int depth_step, int depth, const float *b, float *out) {
     V sums[ROWS][WIDE];
     for (int r = 0; r < ROWS; r++)
         for (int i = 0; i < WIDE; i++) sums[r][i] = ADD ? ((const V *)(out + r * C))[i] : V{};
@@ -107,6 +113,13 @@ inline void product(const float *a, int row_step, int depth_step, int depth, con
     } while (++j < depth);
     for (int r = 0; r < ROWS; r++)
         for (int i = 0; i < WIDE; i++) ((V *)(out + r * C))[i] = sums[r][i];
+}
+
+// out[ROWS][C] (+)= sum over j < depth of a[r * row_step + j * depth_step] * b[j][C].
+template <int C, bool ADD>
+inline void product(const float *a, int row_step, int depth_step, int depth, const float *b, float *out) {
+    constexpr int VECTORS = C / LANES, WIDE = VECTORS <= STRIP ? VECTORS : VECTORS % 3 ? 2 : 3;
+    for (int c = 0; c < C; c += WIDE * LANES) strip<C, WIDE, ADD>(a, row_step, depth_step, depth, b + c, out + c);
 }
 
 template <int C>
