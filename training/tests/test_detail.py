@@ -12,7 +12,7 @@ from conftest import drawn_picture
 from test_network import stirred
 from upscale_training.bed import DAMAGES
 from upscale_training.data import Pictures
-from upscale_training.detail import DetailRun, Photos, too_smooth
+from upscale_training.detail import DetailRun, Photos, grid, lacking, too_smooth
 from upscale_training.detail_gates import marks, mixed, photographs, report
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture
@@ -31,6 +31,20 @@ def test_smoothness_costs_and_contrast_of_the_right_size_does_not():
     assert too_smooth(smooth, clean) > 0.3
     # Other detail of the same strength: nobody asks for the very same.
     assert too_smooth(torch.rand(2, 3, 48, 48, generator=draw), clean) < 0.5 * too_smooth(smooth, clean)
+
+
+def test_a_grid_is_no_contrast():
+    draw = torch.Generator().manual_seed(2)
+    clean = torch.rand(2, 3, 96, 96, generator=draw) * 0.2 + 0.4
+    smooth = avg_pool2d(clean, 3, 1, 1)
+    drawn = torch.randn(1, 1, 4, 4, generator=draw).tile(1, 1, 24, 24) * 0.03
+    # By contrast alone a grid is better than none, which is how one came to be drawn.
+    assert too_smooth(smooth + drawn, clean) < too_smooth(smooth, clean)
+    assert lacking(smooth + drawn, clean, 4) > lacking(smooth, clean, 4) + 1.0
+    assert grid(drawn.expand(1, 3, -1, -1), 4) > 1.0
+    # What lies anywhere, and what is the same everywhere, are none.
+    noise = torch.randn(1, 3, 96, 96, generator=draw) * 0.03
+    assert grid(noise, 4) < 0.1 and grid(torch.full((1, 3, 96, 96), 0.5), 4) == 0.0
 
 
 def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):

@@ -2,7 +2,8 @@
 
 A network trained for the smallest square error makes textures too smooth: of all that could be there it draws the
 mean. Here it is asked as well for as much local contrast as the photograph has, in three bands of fine detail; never
-on pages of text, where contrast that is not in the file would be another letter. No second network judges.
+on pages of text, where contrast that is not in the file would be another letter. What repeats with every input pixel
+has contrast too and costs the network nothing to draw: it is punished by itself. No second network judges.
 detail_gates.py says whether what comes of it may ship.
 """
 
@@ -19,8 +20,12 @@ from .data import Pictures
 from .mixture import Draw, Group, Mixture, clean_group, damaged_group
 from .train import Plan, Run, go_on, options, prepare
 
-# Contrast below this, in 0..1, is as good as none: half a level.
-CONTRAST_MIN = 0.002
+# Contrast below this, in 0..1, is as good as none: two levels. Asked for less, a network drew a grid on smooth skin.
+CONTRAST_MIN = 0.008
+# What a grid as strong as CONTRAST_MIN costs, in factors of e of contrast.
+GRID = 10.0
+# Side of the windows in which a grid shows, in input pixels.
+GRID_WINDOW = 16
 # Side of the windows that contrast is measured in, in output pixels.
 WINDOW = 8
 LUMA = (0.299, 0.587, 0.114)
@@ -55,7 +60,26 @@ class DetailRun(Run):
         loss = self.recipe.loss(self.step, output, group.clean)
         if not isinstance(group, Photos):
             return loss
-        return loss + self.recipe.contrast * too_smooth(output.float(), group.clean)
+        return loss + self.recipe.contrast * lacking(output.float(), group.clean, self.recipe.scale)
+
+
+def lacking(output: Tensor, clean: Tensor, scale: int) -> Tensor:
+    """What is wrong with the contrast of RGB [n, 3, h, w], in factors of e: too little of it, or a grid for it."""
+    return too_smooth(output, clean) + GRID * grid(output - clean, scale)
+
+
+def grid(error: Tensor, scale: int) -> Tensor:
+    """Power of what `error` repeats with every input pixel, in units of CONTRAST_MIN: 0 where nothing does.
+
+    Each of the scale² places within an input pixel has its mean over a window; where there is no grid they are equal.
+    """
+    places = functional.pixel_unshuffle(luma(error), scale)
+    means = functional.avg_pool2d(places, min(GRID_WINDOW, *places.shape[2:]), GRID_WINDOW // 2)
+    return (means - means.mean(dim=1, keepdim=True)).square().mean() / CONTRAST_MIN**2
+
+
+def luma(picture: Tensor) -> Tensor:
+    return functional.conv2d(picture, picture.new_tensor(LUMA).view(1, 3, 1, 1))
 
 
 def too_smooth(output: Tensor, clean: Tensor) -> Tensor:
@@ -66,8 +90,7 @@ def too_smooth(output: Tensor, clean: Tensor) -> Tensor:
 
 def contrasts(picture: Tensor) -> list[Tensor]:
     """Of RGB [n, 3, h, w]: of each band the logarithm of its deviation in every window, overlapping by half."""
-    plane = functional.conv2d(picture, picture.new_tensor(LUMA).view(1, 3, 1, 1))
-    found = []
+    plane, found = luma(picture), []
     for side in (3, 5, 9):
         smooth = functional.avg_pool2d(plane, side, 1, side // 2, count_include_pad=False)
         power = functional.avg_pool2d((plane - smooth).square(), WINDOW, WINDOW // 2)

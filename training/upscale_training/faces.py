@@ -20,7 +20,7 @@ from torch import Tensor
 
 from . import degrade
 from .data import MULTIPLE, as_batch, packed, place, read_picture
-from .detail import too_smooth
+from .detail import lacking
 from .mixture import Draw, Group, Mixture, clean_group
 from .resize import resize_8bit
 from .train import Plan, Recipe, Run, go_on, options, prepare
@@ -125,7 +125,8 @@ class FaceRun(Run):
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         """Of all faces as much contrast as they have: the mean of all that a face could be is nobody's."""
-        return super().loss(output, group) + self.recipe.contrast * too_smooth(output.float(), group.clean)
+        wrong = lacking(output.float(), group.clean, self.recipe.scale)
+        return super().loss(output, group) + self.recipe.contrast * wrong
 
 
 def noisy_group(faces: Faces, draw: Draw, size: int, side: int, shares: Mixture) -> Group:
