@@ -10,12 +10,15 @@ import pytest
 import torch
 from PIL import Image
 
+from upscale_training import face_sheet
+from upscale_training.contact import LINE
 from upscale_training.data import read_picture
-from upscale_training.face_gates import DAMAGES, around, eye_band
+from upscale_training.face_gates import DAMAGES, around, eye_band, grid
 from upscale_training.faces import FaceRun, Faces, landmarks, read_portraits, with_noise
 from upscale_training.identity import rank_one
 from upscale_training.mixture import Group
 from upscale_training.resize import resize_8bit
+from upscale_training.sheet import GAP
 from upscale_training.train import Recipe
 
 MARKS = "80,100,140,100,110,140,88,170,132,170"
@@ -111,6 +114,38 @@ def test_the_boxes_hold_the_landmarks() -> None:
     for part, inside in ((around(marks), marks), (eye_band(marks), marks[:2])):
         for x, y in inside:
             assert part[0].start <= y < part[0].stop and part[1].start <= x < part[1].stop
+
+
+def test_what_repeats_with_every_source_pixel_is_a_grid_and_nothing_else_is() -> None:
+    plain = np.full((80, 72, 3), 128, np.uint8)
+    whole = (slice(0, 80), slice(0, 72))
+    drawn = plain.copy()
+    drawn[::4] += 4
+    assert grid((plain, drawn), whole, 4) > 1.0
+    # Brighter all over, and changed where it may be: neither is one.
+    spots = np.random.default_rng(1).integers(-4, 5, plain.shape)
+    assert grid((plain, plain + 9), whole, 4) == 0.0
+    assert grid((plain, (plain + spots).astype(np.uint8)), whole, 4) < 0.3
+
+
+def test_the_sheet_shows_every_person_in_four_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def enlarge(program: Path, file: bytes, scale: int, faces: bool) -> tuple[np.ndarray, int]:
+        asked.append(faces)
+        return np.full((68 * scale, 56 * scale, 3), 200 if faces else 100, np.uint8), int(faces)
+
+    monkeypatch.setattr(face_sheet, "enlarge", enlarge)
+    people = [(person(seed)[:272, :224], landmarks({"right_eye_x": MARKS})) for seed in range(2)]
+    drawn = face_sheet.sheet(Path("program"), people, 4)
+    assert asked == [False, True, False, True]
+    height, width = 224 + LINE, 224 + GAP
+    assert drawn.shape == (2 * height, 4 * width - GAP, 3)
+    assert (drawn[LINE:height, width : width + 224] == 100).all()
+    assert (drawn[LINE:height, 2 * width : 2 * width + 224] == 200).all()
+    top, left, side = face_sheet.window(*people[1])
+    original = people[1][0][top : top + side, left : left + side]
+    assert np.array_equal(drawn[height + LINE :, 3 * width :], original)
 
 
 def test_every_damage_is_a_file_that_can_be_read() -> None:
