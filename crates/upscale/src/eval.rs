@@ -210,7 +210,7 @@ impl Trial<'_> {
             Method::Bicubic => return Ok(interpolate(small, self.scale, Kernel::Bicubic)),
             Method::Lanczos3 => return Ok(interpolate(small, self.scale, Kernel::Lanczos3)),
             Method::Ours(Told::File) => small.condition,
-            Method::Ours(Told::Nothing) => Condition::Unknown,
+            Method::Ours(Told::Nothing) => Condition::UNKNOWN,
             Method::Ours(Told::Lie) => self.input.lie()?,
         };
         run_network(self.engine, &small.picture, self.scale, told, self.quality)

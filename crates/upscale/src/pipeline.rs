@@ -246,7 +246,7 @@ fn upscale_alpha(
     else {
         return Ok(None);
     };
-    work.run(alpha, Condition::Clean, &mut |rows| plane.push_rows(rows))?;
+    work.run(alpha, Condition::CLEAN, &mut |rows| plane.push_rows(rows))?;
     Ok(Some(plane))
 }
 

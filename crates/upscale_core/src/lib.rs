@@ -28,7 +28,7 @@ pub use admit::{
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
-pub use condition::{Condition, Subsampling};
+pub use condition::{Compression, Condition, Estimate, Subsampling};
 pub use credits::{Credits, NotCredits};
 pub use email::{Email, NotAnEmail};
 pub use idempotency::{IdempotencyKey, fingerprint};

@@ -99,7 +99,7 @@ impl Bench {
         let source = picture(self.width, self.height);
         let peak = peak_gflops(kernels, threads);
         let started = Instant::now();
-        let plan = self.network.folded(Condition::Clean);
+        let plan = self.network.folded(Condition::CLEAN);
         let plan = options.precision.plan(&plan, kernels);
         let plan_seconds = started.elapsed().as_secs_f64();
         pass(&plan, &source, threads)?;

@@ -62,7 +62,7 @@ impl Loaded {
         // Without conditioning all conditions have the same plan.
         let condition = match self.network.conditioning {
             Some(_) => condition,
-            None => Condition::Unknown,
+            None => Condition::UNKNOWN,
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
@@ -182,7 +182,7 @@ impl Engine {
         else {
             return 0;
         };
-        let plan = loaded.plan(Condition::Unknown, kernels, self.options.precision);
+        let plan = loaded.plan(Condition::UNKNOWN, kernels, self.options.precision);
         memory_bytes(&plan, (width, height), self.options.threads.max(1))
     }
 

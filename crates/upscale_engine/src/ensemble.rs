@@ -152,7 +152,7 @@ mod tests {
     fn ensemble(engine: &Engine, source: &Pixels, scale: Scale) -> (Vec<f32>, usize) {
         let mut heard = 0;
         let mut hear = |pixels| heard += pixels;
-        let made = engine.ensemble(source, scale, Condition::Unknown, &mut hear);
+        let made = engine.ensemble(source, scale, Condition::UNKNOWN, &mut hear);
         (made.expect("is upscaled"), heard)
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use crate::conditioning::{Conditioning, HIDDEN, INPUTS};
+use crate::conditioning::{Conditioning, Inputs};
 use crate::error::ModelError;
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
@@ -85,7 +85,7 @@ struct Shape {
     blocks: usize,
     scale: usize,
     input_scale: f32,
-    conditioned: bool,
+    condition: Option<Inputs>,
 }
 
 impl Shape {
@@ -103,9 +103,9 @@ impl Shape {
             .clone(),
         };
         let input_scale = [1.0, 255.0][one_of(fields, "input_scale", &["1", "255"])?];
-        let conditioned = fields.contains_key("condition");
-        if conditioned {
-            one_of(fields, "condition", &["jpeg-4"])?;
+        let mut condition = None;
+        if fields.contains_key("condition") {
+            condition = Some(Inputs::ALL[one_of(fields, "condition", &Inputs::NAMES)?]);
             // A chain has no blocks, and it is the blocks that a condition sets.
             one_of(fields, "arch", &["residual", "span"])?;
         }
@@ -117,7 +117,7 @@ impl Shape {
             blocks: number(fields, "blocks", BLOCKS_MAX)?,
             scale: [2, 4][one_of(fields, "scale", &["2", "4"])?],
             input_scale,
-            conditioned,
+            condition,
         })
     }
 
@@ -127,7 +127,7 @@ impl Shape {
             Family::Compact => 3 * (self.blocks + 1) + 2,
             _ => 2 * (4 + 3 * self.blocks),
         };
-        convolutions + if self.conditioned { 4 } else { 0 }
+        convolutions + if self.condition.is_some() { 4 } else { 0 }
     }
 }
 
@@ -214,12 +214,13 @@ impl Reader<'_> {
         let values = weights.iter_mut().chain(&mut bias);
         values.for_each(|w| *w /= input_scale);
         network.push(&[fused], (weights, bias), Activation::None, &[]);
-        if self.shape.conditioned {
+        if let Some(inputs) = self.shape.condition {
             let outputs = 2 * c * conditioned.len();
             network.conditioning = Some(Conditioning {
                 layers: conditioned,
-                hidden: self.dense("cond.0", HIDDEN, INPUTS)?,
-                output: self.dense("cond.2", outputs, HIDDEN)?,
+                inputs,
+                hidden: self.dense("cond.0", inputs.hidden(), inputs.count())?,
+                output: self.dense("cond.2", outputs, inputs.hidden())?,
             });
         }
         Ok(network)

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use safetensors::tensor::{Dtype, TensorView, serialize};
-use upscale_core::{Condition, Pixels, Scale, Subsampling};
+use upscale_core::{Compression, Condition, Estimate, Pixels, Scale, Subsampling};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Network};
 
 const CHANNELS: usize = 12;
@@ -22,17 +22,26 @@ const ERROR_MAX: f32 = 1e-5;
 type Tensor = (String, Vec<usize>, Vec<f32>);
 
 const CONDITIONS: [Condition; 4] = [
-    Condition::Unknown,
-    Condition::Clean,
-    Condition::Quantised {
-        luma_mean: 57.6,
-        chroma_mean: 90.0,
-        subsampling: Subsampling::Quarter,
+    Condition::UNKNOWN,
+    Condition::CLEAN,
+    Condition {
+        compression: Compression::Quantised {
+            luma_mean: 57.6,
+            chroma_mean: 90.0,
+            subsampling: Subsampling::Quarter,
+        },
+        estimate: None,
     },
-    Condition::Quantised {
-        luma_mean: 5.0,
-        chroma_mean: 7.0,
-        subsampling: Subsampling::Half,
+    Condition {
+        compression: Compression::Quantised {
+            luma_mean: 5.0,
+            chroma_mean: 7.0,
+            subsampling: Subsampling::Half,
+        },
+        estimate: Some(Estimate {
+            noise: 7.0,
+            softness: 0.8,
+        }),
     },
 ];
 
@@ -82,10 +91,13 @@ fn tensors(scale: usize) -> Vec<Tensor> {
     all
 }
 
-fn perceptron() -> Vec<Tensor> {
+/// A kind of condition: its name, and how many numbers it and the hidden layer have.
+const KINDS: [(&str, usize, usize); 2] = [("jpeg-4", 4, 32), ("source-6", 6, 48)];
+
+fn perceptron(inputs: usize, hidden: usize) -> Vec<Tensor> {
     let outputs = 2 * CHANNELS * 3 * BLOCKS;
-    let mut all = Vec::from(dense("cond.0", &[32, 4], 2.0));
-    all.extend(dense("cond.2", &[outputs, 32], 1.0));
+    let mut all = Vec::from(dense("cond.0", &[hidden, inputs], 2.0));
+    all.extend(dense("cond.2", &[outputs, hidden], 1.0));
     all
 }
 
@@ -125,7 +137,7 @@ fn network(scale: usize, tensors: &[Tensor], condition: Option<&str>) -> Network
 }
 
 /// The perceptron by the book, then `(1 + d) w` and `(1 + d) b + t` for every channel of every block's convolutions.
-fn folded_by_hand(tensors: &[Tensor], perceptron: &[Tensor], condition: Condition) -> Vec<Tensor> {
+fn folded_by_hand(tensors: &[Tensor], perceptron: &[Tensor], inputs: &[f32]) -> Vec<Tensor> {
     let find = |all: &[Tensor], name: &str| -> Vec<f32> {
         let found = all.iter().find(|tensor| tensor.0 == name);
         found.expect("is there").2.clone()
@@ -141,7 +153,8 @@ fn folded_by_hand(tensors: &[Tensor], perceptron: &[Tensor], condition: Conditio
             })
             .collect()
     };
-    let hidden: Vec<f64> = layer("cond.0", &condition.vector().map(f64::from))
+    let inputs: Vec<f64> = inputs.iter().copied().map(f64::from).collect();
+    let hidden: Vec<f64> = layer("cond.0", &inputs)
         .into_iter()
         .map(|value| value.max(0.0))
         .collect();
@@ -206,35 +219,46 @@ fn worst(a: &[f32], b: &[f32]) -> f32 {
 
 #[test]
 fn a_condition_is_folded_in_as_by_hand_on_every_kernel_set() {
-    let conditioned = [2, 4].map(|scale| {
-        let all = [tensors(scale), perceptron()].concat();
-        network(scale, &all, Some("jpeg-4"))
-    });
-    let sets = KernelSet::ALL.into_iter().filter(|set| set.is_available());
-    let engines: Vec<Engine> = sets.map(|set| engine(conditioned.clone(), set)).collect();
-    for condition in CONDITIONS {
-        let by_hand = [2, 4].map(|scale| {
-            let folded = folded_by_hand(&tensors(scale), &perceptron(), condition);
-            network(scale, &folded, None)
+    for (kind, inputs, hidden) in KINDS {
+        let perceptron = perceptron(inputs, hidden);
+        let conditioned = [2, 4].map(|scale| {
+            let all = [tensors(scale), perceptron.clone()].concat();
+            network(scale, &all, Some(kind))
         });
-        let plain = engine(by_hand, KernelSet::Reference);
-        for (scale, channels) in [(Scale::X2, 3), (Scale::X4, 1)] {
-            let source = picture(channels);
-            let expected = upscale(&plain, &source, scale, Condition::Unknown);
-            for engine in &engines {
-                let given = upscale(engine, &source, scale, condition);
-                let error = worst(&given, &expected);
-                let told = format!("{} {condition:?}: {error:e}", engine.kernels());
-                assert!(error <= ERROR_MAX, "{told}");
-            }
+        let sets = KernelSet::ALL.into_iter().filter(|set| set.is_available());
+        let engines: Vec<Engine> = sets.map(|set| engine(conditioned.clone(), set)).collect();
+        for condition in CONDITIONS {
+            let numbers = match inputs {
+                4 => condition.file_inputs().to_vec(),
+                _ => condition.inputs().to_vec(),
+            };
+            let by_hand = [2, 4].map(|scale| {
+                let folded = folded_by_hand(&tensors(scale), &perceptron, &numbers);
+                network(scale, &folded, None)
+            });
+            check_alike(&engines, &engine(by_hand, KernelSet::Reference), condition);
+        }
+    }
+}
+
+/// Every engine makes of `condition` what `plain` makes without one.
+fn check_alike(engines: &[Engine], plain: &Engine, condition: Condition) {
+    for (scale, channels) in [(Scale::X2, 3), (Scale::X4, 1)] {
+        let source = picture(channels);
+        let expected = upscale(plain, &source, scale, Condition::UNKNOWN);
+        for engine in engines {
+            let given = upscale(engine, &source, scale, condition);
+            let error = worst(&given, &expected);
+            let told = format!("{} {condition:?}: {error:e}", engine.kernels());
+            assert!(error <= ERROR_MAX, "{told}");
         }
     }
 }
 
 #[test]
 fn what_one_picture_was_told_does_not_reach_the_next() {
-    let all = [tensors(2), perceptron()].concat();
-    let x4 = [tensors(4), perceptron()].concat();
+    let all = [tensors(2), perceptron(4, 32)].concat();
+    let x4 = [tensors(4), perceptron(4, 32)].concat();
     let networks = [
         network(2, &all, Some("jpeg-4")),
         network(4, &x4, Some("jpeg-4")),
@@ -253,7 +277,7 @@ fn a_network_that_knows_no_conditions_makes_the_same_of_all() {
     let networks = [2, 4].map(|scale| network(scale, &tensors(scale), None));
     let engine = engine(networks, KernelSet::best());
     let source = picture(3);
-    let unknown = upscale(&engine, &source, Scale::X4, Condition::Unknown);
+    let unknown = upscale(&engine, &source, Scale::X4, Condition::UNKNOWN);
     for condition in CONDITIONS {
         assert!(upscale(&engine, &source, Scale::X4, condition) == unknown);
     }

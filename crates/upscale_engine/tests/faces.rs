@@ -49,13 +49,13 @@ fn face(left: f32, top: f32, side: f32) -> Face {
 fn both(source: &Pixels, scale: Scale, faces: &[Face], threads: usize) -> (Vec<f32>, Vec<f32>) {
     let engine = Engine::of(SHAPE.network(2, 1), SHAPE.network(4, 2), options(threads));
     let enhanced = enhancer(threads)
-        .enhance_these(faces.to_vec(), source, scale, Condition::Unknown)
+        .enhance_these(faces.to_vec(), source, scale, Condition::UNKNOWN)
         .expect("is enhanced");
     let (mut plain, mut laid) = (Vec::new(), Vec::new());
     let done =
         engine
             .expect("scales fit")
-            .upscale(source, scale, Condition::Unknown, &mut |rows| {
+            .upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
                 plain.extend_from_slice(rows.samples);
                 let mut over = rows.samples.to_vec();
                 enhanced.lay_over(rows.first_row, &mut over);
@@ -118,7 +118,7 @@ fn faces_at_borders_and_in_crowds_are_laid_over_for_any_threads() {
 fn without_a_face_every_bit_stays_and_it_is_a_success() {
     for scale in Scale::ALL {
         let source = picture(64, 48, 3);
-        let found = enhancer(1).enhance(&source, scale, Condition::Clean);
+        let found = enhancer(1).enhance(&source, scale, Condition::CLEAN);
         assert!(found.expect("is a success").found().is_empty());
         let (plain, laid) = both(&source, scale, &[], 1);
         assert!(plain == laid);
@@ -131,7 +131,7 @@ fn without_a_face_every_bit_stays_and_it_is_a_success() {
 fn what_the_engine_refuses_of_a_face_is_an_error() {
     let source = picture(400, 300, 3);
     let all = vec![face(0.0, 0.0, 300.0)];
-    let refused = enhancer(1).enhance_these(all, &source, Scale::X2, Condition::Unknown);
+    let refused = enhancer(1).enhance_these(all, &source, Scale::X2, Condition::UNKNOWN);
     let wanted = UpscaleError::TooLarge {
         width: 375 + 8,
         height: 300,

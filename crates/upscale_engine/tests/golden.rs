@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use safetensors::SafeTensors;
-use upscale_core::{Condition, Pixels, Scale, Subsampling};
+use upscale_core::{Compression, Condition, Estimate, Pixels, Scale, Subsampling};
 use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Network};
 
 /// Largest difference in output values of 0..1.
@@ -47,27 +47,39 @@ fn faces(options: EngineOptions) -> Result<Engine, ModelError> {
     Engine::of(network(x2)?, network(x4)?, options)
 }
 
-/// The condition that training's four numbers stand for.
-fn condition([known, luma, chroma, subsampled]: [f32; 4]) -> Condition {
+/// The condition that training's four or six numbers stand for.
+fn condition(inputs: &[f32]) -> Condition {
     let mean = |level: f32| (8.0 * level).exp2() - 1.0;
-    match (known > 0.0, luma > 0.0) {
-        (false, _) => Condition::Unknown,
-        (true, false) => Condition::Clean,
-        (true, true) => Condition::Quantised {
-            luma_mean: mean(luma),
-            chroma_mean: mean(chroma),
-            subsampling: match subsampled {
+    let compression = match (inputs[0] > 0.0, inputs[1] > 0.0) {
+        (false, _) => Compression::Unknown,
+        (true, false) => Compression::Lossless,
+        (true, true) => Compression::Quantised {
+            luma_mean: mean(inputs[1]),
+            chroma_mean: mean(inputs[2]),
+            subsampling: match inputs[3] {
                 0.0 => Subsampling::None,
                 0.5 => Subsampling::Half,
                 _ => Subsampling::Quarter,
             },
         },
+    };
+    let share = |number: f32| (number - 0.2) / 0.8;
+    let estimate = match inputs.get(4..) {
+        Some(&[noise, softness]) if noise > 0.0 => Some(Estimate {
+            noise: (share(noise) * (1.0 + Estimate::NOISE_MAX).log2()).exp2() - 1.0,
+            softness: share(softness) * Estimate::SOFTNESS_MAX,
+        }),
+        _ => None,
+    };
+    Condition {
+        compression,
+        estimate,
     }
 }
 
 /// Conditions, and the name of the output that belongs to each.
 fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
-    let mut cases = vec![(Condition::Unknown, "output".to_owned())];
+    let mut cases = vec![(Condition::UNKNOWN, "output".to_owned())];
     let Ok(tensor) = file.tensor("conditions") else {
         return cases;
     };
@@ -76,12 +88,12 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
         .chunks_exact(4)
         .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
         .collect();
-    let (vectors, _) = values.as_chunks::<4>();
-    for (number, vector) in vectors.iter().enumerate() {
-        let told = condition(*vector);
-        let given = told.vector();
-        let error = given.iter().zip(vector).map(|(a, b)| (a - b).abs());
-        assert!(error.fold(0.0, f32::max) < 1e-6, "{vector:?} is {told:?}");
+    let count = tensor.shape()[1];
+    for (number, inputs) in values.chunks_exact(count).enumerate() {
+        let told = condition(inputs);
+        let given = told.inputs();
+        let error = given.iter().zip(inputs).map(|(a, b)| (a - b).abs());
+        assert!(error.fold(0.0, f32::max) < 1e-5, "{inputs:?} is {told:?}");
         cases.push((told, format!("output.{number}")));
     }
     cases

@@ -44,7 +44,7 @@ fn upscale(
     let engine = Engine::of(shape.network(2, 1), shape.network(4, 2), options);
     let engine = engine.expect("scales fit");
     let mut output = Vec::new();
-    let done = engine.upscale(source, scale, Condition::Unknown, &mut |rows| {
+    let done = engine.upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
         output.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     });

@@ -124,6 +124,8 @@ fn a_condition_needs_its_own_four_tensors_and_a_network_with_blocks() {
     assert!(refusal(&file(&all, fields.clone())).contains("cond.2.weight has shape"));
     fields.insert("condition".to_owned(), "jpeg-5".to_owned());
     assert!(refusal(&file(&all, fields.clone())).contains("condition is"));
+    fields.insert("condition".to_owned(), "source-6".to_owned());
+    assert!(refusal(&file(&all, fields.clone())).contains("cond.0.weight has shape"));
     fields.insert("condition".to_owned(), "jpeg-4".to_owned());
     fields.insert("arch".to_owned(), "compact".to_owned());
     fields.insert("activation".to_owned(), "prelu".to_owned());

@@ -19,7 +19,7 @@ fn upscale(precision: Precision, threads: usize, source: &Pixels, scale: Scale) 
     };
     let engine = Engine::shipped(options).expect("the weights fit");
     let mut output = Vec::new();
-    let done = engine.upscale(source, scale, Condition::Unknown, &mut |rows| {
+    let done = engine.upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
         output.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     });

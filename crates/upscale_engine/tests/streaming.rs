@@ -34,7 +34,7 @@ fn upscale(engine: &Engine, source: &Pixels, scale: Scale) -> Vec<f32> {
     let mut output = Vec::new();
     let mut next_row = 0;
     let row_samples = source.width() * scale.factor() * source.channels();
-    let done = engine.upscale(source, scale, Condition::Unknown, &mut |rows| {
+    let done = engine.upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
         assert_eq!(rows.first_row, next_row);
         assert_eq!(rows.row_samples, row_samples);
         assert_eq!(rows.samples.len(), rows.row_count * row_samples);
@@ -76,7 +76,7 @@ fn a_sink_that_breaks_ends_the_upscale() {
     let ended = engine(2).upscale(
         &picture(20, 90, 3),
         Scale::X2,
-        Condition::Unknown,
+        Condition::UNKNOWN,
         &mut |_| {
             calls += 1;
             ControlFlow::Break(())
@@ -90,7 +90,7 @@ fn too_many_pixels_are_refused_with_the_numbers() {
     let ended = engine(1).upscale(
         &picture(101, 100, 3),
         Scale::X2,
-        Condition::Unknown,
+        Condition::UNKNOWN,
         &mut |_| panic!("no row may be made"),
     );
     let error = ended.expect_err("is refused");

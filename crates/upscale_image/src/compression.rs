@@ -2,7 +2,7 @@
 //! JPEG may have been saved again more finely; both leave the lattice of 8 x 8 blocks behind, and the lattice is
 //! looked for here. Where it is found, nobody knows how coarse the tables were: the networks are told so.
 
-use upscale_core::Condition;
+use upscale_core::Compression;
 
 use crate::decode::Layout;
 
@@ -34,20 +34,22 @@ const OWN_EXCESS_MAX: f64 = 2.0;
 /// What the networks are told, given what the file says. `samples` as decoded, not yet turned: the lattice of the
 /// file itself begins at the first pixel.
 pub(crate) fn believed(
-    claimed: Condition,
+    claimed: Compression,
     layout: Layout,
     width: usize,
     samples: &[f32],
-) -> Condition {
+) -> Compression {
     let suspicious = match claimed {
-        Condition::Unknown => return claimed,
-        Condition::Clean => |_: &Lattice| true,
-        Condition::Quantised { luma_mean, .. } if luma_mean <= FINE_MEAN_MAX => Lattice::is_foreign,
-        Condition::Quantised { .. } => return claimed,
+        Compression::Unknown => return claimed,
+        Compression::Lossless => |_: &Lattice| true,
+        Compression::Quantised { luma_mean, .. } if luma_mean <= FINE_MEAN_MAX => {
+            Lattice::is_foreign
+        }
+        Compression::Quantised { .. } => return claimed,
     };
     let luma = luma(layout, samples);
     match find_lattice(&luma, width) {
-        Some(lattice) if suspicious(&lattice) => Condition::Unknown,
+        Some(lattice) if suspicious(&lattice) => Compression::Unknown,
         _ => claimed,
     }
 }

@@ -1,7 +1,7 @@
 //! From bytes to a [`Source`]: magic, header, caps, and only then a decoder; upright, colour apart from alpha, gray as
 //! gray, with what is needed to write the result in the same colours, depth and density.
 
-use upscale_core::{Condition, Pixels};
+use upscale_core::{Compression, Condition, Pixels};
 
 use crate::alpha;
 use crate::colour::curve::Curves;
@@ -9,6 +9,7 @@ use crate::colour::{Colour, Tag};
 use crate::compression::believed;
 use crate::density::Density;
 use crate::error::ImageError;
+use crate::estimate::estimate;
 use crate::orientation::Orientation;
 use crate::sniff::{Format, Header, sniff};
 use crate::{from_png, from_webp, jpeg};
@@ -22,7 +23,8 @@ pub struct Source {
     pub alpha: Option<Pixels>,
     /// The file it came from.
     pub header: Header,
-    /// How its colour was compressed; alpha is lossless, or as good as that, in every format.
+    /// How its colour was compressed, how noisy and how soft it is; alpha is lossless, or as good as that, in every
+    /// format.
     pub condition: Condition,
     pub(crate) sixteen_bit: bool,
     pub(crate) tag: Tag,
@@ -41,7 +43,7 @@ pub(crate) struct Decoded {
     pub(crate) orientation: Orientation,
     pub(crate) density: Option<Density>,
     /// What the file says of itself.
-    pub(crate) condition: Condition,
+    pub(crate) compression: Compression,
 }
 
 /// Which samples a pixel has.
@@ -99,8 +101,8 @@ pub fn decode(bytes: &[u8], pixels_max: u64) -> Result<Source, ImageError> {
 
 fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
     let channels = decoded.layout.channels();
-    let condition = believed(
-        decoded.condition,
+    let compression = believed(
+        decoded.compression,
         decoded.layout,
         decoded.width,
         &decoded.samples,
@@ -132,6 +134,10 @@ fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
             .map_err(|_| damaged(header.format, "its alpha channel does not fit the picture"))?;
         alpha_pixels = Some(alpha);
     }
+    let condition = Condition {
+        compression,
+        estimate: estimate(&color),
+    };
     Ok(Source {
         color,
         alpha: alpha_pixels,

@@ -7,7 +7,7 @@ use png::{
     BitDepth, ColorType, Decoder, DecodingError, Info, Limits, Reader, Transformations, Unit,
 };
 
-use upscale_core::Condition;
+use upscale_core::Compression;
 
 use crate::colour::{Colour, Primaries};
 use crate::decode::{Decoded, Layout, damaged};
@@ -64,7 +64,7 @@ pub(crate) fn decode(bytes: &[u8], pixels_max: u64) -> Result<Decoded, ImageErro
         colour,
         orientation: exif.map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density,
-        condition: Condition::Clean,
+        compression: Compression::Lossless,
     })
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ImageError> {
         sixteen_bit: false,
         orientation: exif.map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density: exif.and_then(|exif| exif.density),
-        condition: vp8_header::condition(bytes),
+        compression: vp8_header::compression(bytes),
         colour: Colour {
             icc: decoder.icc_profile().ok().flatten(),
             gray_tolerance: if decoder.is_lossy() {

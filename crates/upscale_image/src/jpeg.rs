@@ -52,7 +52,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ImageError> {
             .exif
             .map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density: segments.jfif_density.or(exif_density),
-        condition: quantisation::condition(&segments),
+        compression: quantisation::compression(&segments),
         colour: Colour {
             icc: segments.icc,
             ..Colour::default()

@@ -1,4 +1,5 @@
-//! Hostile bytes to pixels and back: sniff, decode JPEG, PNG and WebP, orientation, colour, alpha, depth; the
+//! Hostile bytes to pixels and back: sniff, decode JPEG, PNG and WebP, orientation, colour, alpha, depth; how noisy
+//! and soft a picture is; the
 //! check of what the networks made; the PNG that leaves. No network, no async, no `unsafe`. It never upscales:
 //! [`Source::color`] goes out to the engine, finished rows come back into a [`PngWriter`].
 
@@ -11,6 +12,7 @@ mod decode;
 mod delta_e;
 mod density;
 mod error;
+mod estimate;
 mod exif;
 mod from_png;
 mod from_webp;
@@ -29,5 +31,6 @@ pub use check::{CheckFailure, Fidelity};
 pub use decode::{Source, decode, read_header};
 pub use delta_e::{delta_e_2000, lab};
 pub use error::{ImageError, WriteError};
+pub use estimate::estimate;
 pub use sniff::{Format, Header, sniff};
 pub use to_png::{OutputFacts, PngWriter};

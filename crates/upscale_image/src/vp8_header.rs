@@ -1,20 +1,20 @@
 //! How coarsely a lossy WebP was quantised: the frame header of its VP8 stream (RFC 6386, sections 7, 9.2 to 9.6,
 //! 19.2), read up to the quantiser and no further. `image-webp` reads the same header and keeps it to itself.
 
-use upscale_core::{Condition, Subsampling};
+use upscale_core::{Compression, Subsampling};
 
 /// Of the frame tag and the start code and size of a key frame; the header proper follows.
 const START_BYTES: usize = 10;
 
 /// What the file says of itself.
-pub(crate) fn condition(file: &[u8]) -> Condition {
+pub(crate) fn compression(file: &[u8]) -> Compression {
     match picture_chunk(file) {
         Some((b"VP8 ", frame)) => match quantiser_index(frame) {
             Some(index) => quantised(index),
-            None => Condition::Unknown,
+            None => Compression::Unknown,
         },
-        Some((b"VP8L", _)) => Condition::Clean,
-        _ => Condition::Unknown,
+        Some((b"VP8L", _)) => Compression::Lossless,
+        _ => Compression::Unknown,
     }
 }
 
@@ -23,9 +23,9 @@ pub(crate) fn condition(file: &[u8]) -> Condition {
 const STEPS_PER_MEAN: f32 = 4.0;
 
 /// VP8 always stores a quarter of the chroma samples.
-fn quantised(index: u8) -> Condition {
+fn quantised(index: u8) -> Compression {
     let mean = ac_step(index) / STEPS_PER_MEAN;
-    Condition::Quantised {
+    Compression::Quantised {
         luma_mean: mean,
         chroma_mean: mean,
         subsampling: Subsampling::Quarter,
@@ -240,7 +240,7 @@ mod tests {
             for index in [0, 1, 54, 55, 99, 127] {
                 let header = [before.clone(), bits(index, 7), bits(0b1011, 4)].concat();
                 let bytes = file(&[(b"ICCP", vec![1; 5]), (b"VP8 ", frame(&header))]);
-                assert_eq!(condition(&bytes), quantised(index as u8), "{index}");
+                assert_eq!(compression(&bytes), quantised(index as u8), "{index}");
             }
         }
     }
@@ -253,27 +253,30 @@ mod tests {
             ff5effff5c92ff1f99fff8f4ffb6e1926f83645031cb4626b9fa227f380000";
         let digits: Vec<u32> = FILE.chars().filter_map(|c| c.to_digit(16)).collect();
         let file: Vec<u8> = digits.chunks(2).map(|d| (d[0] << 4 | d[1]) as u8).collect();
-        assert_eq!(condition(&file), quantised(38));
+        assert_eq!(compression(&file), quantised(38));
     }
 
     #[test]
     fn a_lossless_stream_is_clean_and_a_broken_one_unknown() {
-        assert_eq!(condition(&file(&[(b"VP8L", vec![0; 9])])), Condition::Clean);
         assert_eq!(
-            condition(&file(&[(b"VP8 ", vec![0; 9])])),
-            Condition::Unknown
+            compression(&file(&[(b"VP8L", vec![0; 9])])),
+            Compression::Lossless
         );
         assert_eq!(
-            condition(&file(&[(b"VP8X", vec![0; 10])])),
-            Condition::Unknown
+            compression(&file(&[(b"VP8 ", vec![0; 9])])),
+            Compression::Unknown
         );
-        assert_eq!(condition(b"RIFF"), Condition::Unknown);
+        assert_eq!(
+            compression(&file(&[(b"VP8X", vec![0; 10])])),
+            Compression::Unknown
+        );
+        assert_eq!(compression(b"RIFF"), Compression::Unknown);
         let mut lying = file(&[(b"ALPH", Vec::new())]);
         lying[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(condition(&lying), Condition::Unknown);
+        assert_eq!(compression(&lying), Compression::Unknown);
         assert_eq!(
-            condition(&file(&[(b"VP8 ", vec![255; 12])])),
-            Condition::Unknown
+            compression(&file(&[(b"VP8 ", vec![255; 12])])),
+            Compression::Unknown
         );
     }
 

@@ -12,7 +12,7 @@ mod files;
 use files::jpegs::Jpeg;
 use files::pngs;
 use jpeg_encoder::{ColorType, SamplingFactor};
-use upscale_core::{Condition, Subsampling};
+use upscale_core::{Compression, Subsampling};
 use upscale_image::{decode, quality::Rgb8};
 
 const WIDTH: usize = 328;
@@ -168,7 +168,7 @@ fn share_unknown(what: &str, files: impl Iterator<Item = Vec<u8>>) -> f64 {
     for file in files {
         let source = decode(&file, 1_000_000).expect("decodes");
         all += 1;
-        unknown += u32::from(source.condition == Condition::Unknown);
+        unknown += u32::from(source.condition.compression == Compression::Unknown);
     }
     println!("{what}: {unknown} of {all} unknown");
     f64::from(unknown) / f64::from(all)
@@ -225,11 +225,11 @@ fn a_coarse_jpeg_is_taken_at_its_word() {
         ..Jpeg::default()
     };
     let source = decode(&kind.encode(WIDTH, HEIGHT, &picture), 1_000_000).expect("decodes");
-    let Condition::Quantised {
+    let Compression::Quantised {
         luma_mean,
         chroma_mean,
         subsampling,
-    } = source.condition
+    } = source.condition.compression
     else {
         panic!("{:?}", source.condition);
     };
@@ -249,7 +249,7 @@ fn a_gray_jpeg_has_one_table_for_both() {
         ..Jpeg::default()
     };
     let source = decode(&kind.encode(WIDTH, HEIGHT, &gray), 1_000_000).expect("decodes");
-    let [known, luma, chroma, subsampled] = source.condition.vector();
+    let [known, luma, chroma, subsampled, ..] = source.condition.inputs();
     assert!(known > 0.0 && luma > 0.8, "{:?}", source.condition);
     assert_eq!((luma, subsampled), (chroma, 0.0));
 }

@@ -115,7 +115,7 @@ fn run(engine: &Engine, source: &Pixels, scale: Scale) -> anyhow::Result<Vec<f32
         samples.extend_from_slice(rows.samples);
         ControlFlow::Continue(())
     };
-    engine.upscale(source, scale, Condition::Unknown, &mut sink)?;
+    engine.upscale(source, scale, Condition::UNKNOWN, &mut sink)?;
     Ok(samples)
 }
 

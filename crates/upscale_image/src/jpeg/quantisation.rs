@@ -1,7 +1,7 @@
 //! How coarsely a JPEG was quantised: the tables of its DQT segments (ITU-T T.81, B.2.4.1) and the sampling of its
 //! components. A file may lie about what was done to the picture before; `compression.rs` looks at the pixels.
 
-use upscale_core::{Condition, Subsampling};
+use upscale_core::{Compression, Subsampling};
 
 use super::segments::JpegSegments;
 
@@ -36,20 +36,20 @@ impl TableMeans {
 }
 
 /// What the file says of itself; `Unknown` when it lacks a table that it names.
-pub(crate) fn condition(segments: &JpegSegments) -> Condition {
+pub(crate) fn compression(segments: &JpegSegments) -> Compression {
     let specs = &segments.component_specs;
     let Some(luma) = specs.first() else {
-        return Condition::Unknown;
+        return Compression::Unknown;
     };
     let chroma = specs.get(1).unwrap_or(luma);
     let tables = &segments.table_means;
     match (tables.of(luma), tables.of(chroma)) {
-        (Some(luma_mean), Some(chroma_mean)) => Condition::Quantised {
+        (Some(luma_mean), Some(chroma_mean)) => Compression::Quantised {
             luma_mean,
             chroma_mean,
             subsampling: subsampling(luma[1], chroma[1]),
         },
-        _ => Condition::Unknown,
+        _ => Compression::Unknown,
     }
 }
 

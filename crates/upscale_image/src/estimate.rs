@@ -1,0 +1,117 @@
+//! How noisy and how soft a picture is, judged from the picture alone: one estimate for the whole picture, never for a
+//! tile. `training/upscale_training/estimate.py` is the same arithmetic and fitted the regression; the networks were
+//! trained hearing this estimate, so the two must agree (`weights/estimate.golden.safetensors`).
+
+mod edges;
+mod grain;
+mod regression;
+
+use upscale_core::{Estimate, Pixels};
+
+use self::regression::Regression;
+
+/// Pictures with a shorter side are too small to judge.
+const SIDE_MIN: usize = 24;
+/// The smallest amplitude, in levels, that a logarithm tells from none.
+const FLOOR: f32 = 0.05;
+
+/// Noise and softness of a picture of 1 or 3 channels in `[0, 1]`; `None` where a side is shorter than 24 pixels.
+#[must_use]
+pub fn estimate(picture: &Pixels) -> Option<Estimate> {
+    if picture.width().min(picture.height()) < SIDE_MIN {
+        return None;
+    }
+    let regression = Regression::embedded()?;
+    Some(regression.estimate(&features(picture)))
+}
+
+/// The numbers that the regression reads, in the order of `estimate.py`.
+fn features(picture: &Pixels) -> Vec<f32> {
+    let codes = Codes::of(picture);
+    let mut found = grain::features(&codes);
+    found.extend(edges::features(&codes.luma()));
+    found
+}
+
+/// A picture in whole levels of 0 to 255.
+struct Codes {
+    width: usize,
+    height: usize,
+    /// Red, green, blue of every pixel.
+    levels: Vec<[f32; 3]>,
+}
+
+impl Codes {
+    fn of(picture: &Pixels) -> Self {
+        let level = |sample: f32| (sample.clamp(0.0, 1.0) * 255.0 + 0.5).floor();
+        let pixels = picture.samples().chunks_exact(picture.channels());
+        let levels = pixels.map(|pixel| match pixel {
+            [r, g, b] => [level(*r), level(*g), level(*b)],
+            _ => [level(pixel[0]); 3],
+        });
+        Self {
+            width: picture.width(),
+            height: picture.height(),
+            levels: levels.collect(),
+        }
+    }
+
+    fn luma(&self) -> Plane {
+        Plane {
+            width: self.width,
+            height: self.height,
+            samples: self.levels.iter().map(luma).collect(),
+        }
+    }
+}
+
+/// Brightness of a pixel: 0 to 255 in exact 256ths.
+fn luma([red, green, blue]: &[f32; 3]) -> f32 {
+    (77.0 * red + 150.0 * green + 29.0 * blue) / 256.0
+}
+
+/// One number a pixel.
+struct Plane {
+    width: usize,
+    height: usize,
+    samples: Vec<f32>,
+}
+
+impl Plane {
+    fn transposed(&self) -> Self {
+        let mut samples = Vec::with_capacity(self.samples.len());
+        for x in 0..self.width {
+            samples.extend((0..self.height).map(|y| self.samples[y * self.width + x]));
+        }
+        Self {
+            width: self.height,
+            height: self.width,
+            samples,
+        }
+    }
+}
+
+/// What the regression reads of an amplitude.
+fn log(amplitude: f32) -> f32 {
+    (amplitude + FLOOR).log2()
+}
+
+/// The values at `shares` of `values`, ascending, by nearest rank; `values` is reordered. Empty where it is empty.
+fn quantiles(values: &mut [f32], shares: &[f64]) -> Vec<f32> {
+    let Some(last) = values.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    let mut found = Vec::with_capacity(shares.len());
+    let mut start = 0;
+    for share in shares {
+        let rank = (share * last as f64 + 0.5).floor() as usize;
+        let rest = &mut values[start..];
+        let (_, value, _) = rest.select_nth_unstable_by(rank - start, f32::total_cmp);
+        found.push(*value);
+        start = rank;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! How steep the steepest places of a picture are, over one, two and four pixels, and which part of a step falls
+//! between two neighbours: all of it at a sharp edge.
+
+use super::{Plane, log, quantiles};
+
+/// Of larger pictures every so many rows and columns are taken, so that as many pixels' steps are looked at.
+const STEP_PIXELS_MAX: usize = 1 << 16;
+/// Edges are the steps over four pixels that are greater than all but 3 in 100.
+const EDGES_FROM: f64 = 0.97;
+/// And at least so many levels.
+const EDGE_MIN: f32 = 1.0;
+const SPAN: usize = 4;
+
+/// One kind of difference along a line, put after those of the lines before.
+type OfLine = fn(&[f32], &mut Vec<f32>);
+
+pub(super) fn features(luma: &Plane) -> Vec<f32> {
+    let every = (luma.width * luma.height).div_ceil(STEP_PIXELS_MAX);
+    let soft = Lines::of(softened(luma), every);
+    let sharp = Lines::of(inner(luma), every);
+    let mut found = Vec::new();
+    let mut asked = |lines: &Lines, of_line: OfLine, shares: &[f64]| {
+        let mut values = lines.all(of_line);
+        found.extend(quantiles(&mut values, shares).into_iter().map(log));
+    };
+    let steps: [OfLine; 3] = [differences::<1>, differences::<2>, differences::<SPAN>];
+    for of_line in steps {
+        asked(&soft, of_line, &[0.9, 0.97, 0.99, 0.998]);
+    }
+    asked(&sharp, differences::<1>, &[0.97, 0.998]);
+    asked(&soft, bends, &[0.97, 0.99, 0.998]);
+    let spans = soft.all(differences::<SPAN>);
+    let limit = quantiles(&mut spans.clone(), &[EDGES_FROM])
+        .first()
+        .copied()
+        .unwrap_or(0.0)
+        .max(EDGE_MIN);
+    for lines in [&soft, &sharp] {
+        found.extend(steepness(&lines.all(steepest), &spans, limit));
+    }
+    found
+}
+
+/// At 30, 60 and 90 % of the edges, the greatest step between neighbours as a share of the step over four pixels.
+fn steepness(greatest: &[f32], spans: &[f32], limit: f32) -> [f32; 3] {
+    let edges = greatest
+        .iter()
+        .zip(spans)
+        .filter(|(_, span)| **span >= limit);
+    let mut shares: Vec<f32> = edges.map(|(step, span)| step / span).collect();
+    match quantiles(&mut shares, &[0.3, 0.6, 0.9]).as_slice() {
+        // Steps that overshoot say no more than sharp ones.
+        [low, middle, high] => [*low, *middle, *high].map(|share| share.clamp(0.0, 2.0)),
+        // A picture without an edge is as sharp as any.
+        _ => [1.0; 3],
+    }
+}
+
+/// A plane by rows and by columns, of which every `every`th is looked at.
+struct Lines {
+    ways: [Plane; 2],
+    every: usize,
+}
+
+impl Lines {
+    fn of(plane: Plane, every: usize) -> Self {
+        let turned = plane.transposed();
+        Self {
+            ways: [plane, turned],
+            every,
+        }
+    }
+
+    fn all(&self, of_line: OfLine) -> Vec<f32> {
+        let mut found = Vec::new();
+        for plane in &self.ways {
+            for line in plane.samples.chunks_exact(plane.width).step_by(self.every) {
+                of_line(line, &mut found);
+            }
+        }
+        found
+    }
+}
+
+fn differences<const APART: usize>(line: &[f32], found: &mut Vec<f32>) {
+    found.extend(line.iter().zip(&line[APART..]).map(|(a, b)| (b - a).abs()));
+}
+
+fn bends(line: &[f32], found: &mut Vec<f32>) {
+    found.extend(line.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()));
+}
+
+/// The greatest step between neighbours within each span of four.
+fn steepest(line: &[f32], found: &mut Vec<f32>) {
+    let greatest = |window: &[f32]| {
+        let steps = window.iter().zip(&window[1..]);
+        steps.fold(0.0_f32, |most, (a, b)| most.max((b - a).abs()))
+    };
+    found.extend(line.windows(SPAN + 1).map(greatest));
+}
+
+/// Smoothed by 1, 2, 1 both ways, without the outermost pixels.
+fn softened(plane: &Plane) -> Plane {
+    let smooth = |plane: &Plane| {
+        let lines = plane.samples.chunks_exact(plane.width);
+        let samples = lines.flat_map(|line| {
+            line.windows(3)
+                .map(|w| (w[0] + 2.0 * w[1] + w[2]) * 0.25)
+                .collect::<Vec<_>>()
+        });
+        Plane {
+            width: plane.width - 2,
+            height: plane.height,
+            samples: samples.collect(),
+        }
+    };
+    smooth(&smooth(plane).transposed()).transposed()
+}
+
+/// The plane without its outermost pixels.
+fn inner(plane: &Plane) -> Plane {
+    let rows = plane.samples.chunks_exact(plane.width);
+    let rows = rows.skip(1).take(plane.height - 2);
+    Plane {
+        width: plane.width - 2,
+        height: plane.height - 2,
+        samples: rows
+            .flat_map(|row| &row[1..plane.width - 1])
+            .copied()
+            .collect(),
+    }
+}
