@@ -15,7 +15,7 @@ from upscale_training.degrade import jpeg
 from upscale_training.evaluate import compare, interpolate, network_enlarger, read_network
 from upscale_training.network import Network
 from upscale_training.resize import resize_8bit, to_8bit
-from upscale_training.train import Recipe, Run, read_recipe, train
+from upscale_training.train import Recipe, Run, cooling, read_recipe, train
 from upscale_training.weights import save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -24,6 +24,19 @@ TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, pat
 GATED = replace(TOY, steps=800, arch="span", activation="silu", input_scale=255.0)
 # What ships: told of the file, JPEG among the patches, the inner convolutions by Muon.
 TOLD = replace(TOY, conditioned=True, damaged=4, damaged_groups=2, muon=True, pages=4)
+# Told of the picture as well, by the estimator; at a constant rate.
+ESTIMATOR = CONFIGS.parents[1] / "crates/upscale_image/weights/estimate.safetensors"
+HEARD = replace(
+    TOY,
+    conditioned=True,
+    inputs=6,
+    scenes=3,
+    crops=2,
+    estimator=str(ESTIMATOR),
+    constant=True,
+    muon=True,
+    psnr_share=1.0,
+)
 # Four groups, two for each of two processes.
 SHARED = replace(TOLD, clean_groups=2, warm_up_steps=3, steps=12)
 
@@ -34,7 +47,14 @@ def state_of(run: Run) -> list[torch.Tensor]:
     return [*run.network.state_dict().values(), *run.average.state_dict().values(), *moments]
 
 
-@pytest.mark.parametrize("toy", [TOY, TOLD])
+@pytest.fixture
+def small_scenes(monkeypatch):
+    """The tests' pictures are too small for those of a real run."""
+    monkeypatch.setattr("upscale_training.scenes.SIDES", (64,))
+
+
+@pytest.mark.parametrize("toy", [TOY, TOLD, HEARD])
+@pytest.mark.usefixtures("small_scenes")
 def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):
     pictures, recipe = Pictures(picture_folder, tmp_path / "cache", 2), replace(toy, steps=12, warm_up_steps=3)
     whole = Run(recipe, "cpu")
@@ -48,6 +68,30 @@ def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):
     assert all(torch.equal(one, other) for one, other in zip(state_of(whole), state_of(resumed), strict=True))
     kept = read_network(tmp_path / "halves.pt")[0].state_dict()
     assert all(torch.equal(value, kept[name]) for name, value in whole.average.state_dict().items())
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_a_run_is_cooled_beside_itself_and_goes_on_warm(picture_folder, tmp_path):
+    pictures, recipe = Pictures(picture_folder, tmp_path / "cache", 2), replace(HEARD, warm_up_steps=2, steps=1000)
+    train(Run(recipe, "cpu"), pictures, tmp_path / "toy.pt", 4)
+
+    def cooled(stop_at: int) -> Run:
+        run = Run(recipe, "cpu")
+        run.restore(tmp_path / "toy.pt")
+        path = cooling(run, tmp_path / "toy.pt", 6)
+        assert path == tmp_path / "toy-cooled.pt" and (run.recipe.cool_from, run.recipe.steps) == (4, 10)
+        train(run, pictures, path, stop_at)
+        return run
+
+    rates = [replace(recipe, cool_from=4, steps=10).rate(step) for step in (3, 4, 7, 10)]
+    assert rates == pytest.approx([recipe.rate_peak, recipe.rate_peak, recipe.rate_peak / 2, recipe.rate_end])
+    assert cooled(7).step == 7
+    # Killed there, the same command goes on where it was.
+    assert cooled(10).step == 10
+    warm = Run(recipe, "cpu")
+    warm.restore(tmp_path / "toy.pt")
+    assert warm.step == 4 and warm.recipe.rate(1000) == recipe.rate_peak
+    assert read_network(tmp_path / "toy-cooled.pt")[0].architecture.inputs == 6
 
 
 def by_processes(count: int, folder: Path, pictures: Path, steps: int) -> dict:

@@ -1,7 +1,9 @@
-"""What a file tells about its compression: `[known, luma, chroma, subsampled]`, the vector that networks are told.
+"""The condition input of the networks: `[known, luma, chroma, subsampled]` of the file, then `[noise, softness]`.
 
-known is 1 where the rest is trusted, else all four are 0; luma and chroma are `log2(1 + mean of the table) / 8`,
-clamped to 0..1, and 0 for files without loss; subsampled is 1 at 4:2:0, 0.5 at 4:2:2, else 0.
+known is 1 where the next three are trusted, else all four are 0; luma and chroma are `log2(1 + mean of the table) / 8`,
+clamped to 0..1, and 0 for files without loss; subsampled is 1 at 4:2:0, 0.5 at 4:2:2, else 0. noise and softness are 0
+where nothing is known of them, else 0.2 for none up to 1 (estimate.py judges them). Networks of four inputs, those
+that shipped first, know the file alone.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-INPUTS = 4
-HIDDEN = 32
+from .estimate import shares
+
+# Numbers of the file alone, and of the file and the picture; the width of the hidden layer for each.
+FILE_INPUTS, SOURCE_INPUTS = 4, 6
+HIDDEN = {FILE_INPUTS: 32, SOURCE_INPUTS: 48}
 CLEAN = (1.0, 0.0, 0.0, 0.0)
 UNKNOWN = (0.0, 0.0, 0.0, 0.0)
+# Of noise or of softness: nothing known, and known to be none.
+SILENT, NONE = 0.0, 0.2
 
 # Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.
 # fmt: off
@@ -43,3 +50,14 @@ def jpeg_condition(quality: int, subsampled: float) -> tuple[float, float, float
     chosen = torch.tensor([quality])
     luma, chroma = (float(coarseness(quality_table(table, chosen))[0]) for table in (LUMA_TABLE, CHROMA_TABLE))
     return 1.0, luma, chroma, subsampled
+
+
+def source_numbers(found: Tensor) -> Tensor:
+    """[n, 2] as the estimator's regression gives it to the two inputs, [n, 2] in 0.2..1."""
+    return NONE + (1.0 - NONE) * found.clamp(0.0, 1.0)
+
+
+def source_inputs(noise: float | None, softness: float | None) -> tuple[float, float]:
+    """The two inputs for noise in levels of 255 and softness in pixels; `None` is unknown."""
+    known = source_numbers(shares(torch.tensor([noise or 0.0]), torch.tensor([softness or 0.0])))[0].tolist()
+    return tuple(SILENT if one is None else number for one, number in zip((noise, softness), known, strict=True))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from .rendered import page
+from .rendered import is_pixel_art, page
 
 # Every clean picture is cut to a multiple of this.
 MULTIPLE = 4
@@ -66,10 +66,14 @@ class Pictures:
         self.clean = packed(cache / f"clean-{key}", (read_picture(folder / name) for name in names))
         self.pages = packed(cache / f"pages-{pages}", (page(seed) for seed in range(pages))) if pages else None
 
-    def patches(self, draw: np.random.Generator, size: int, side: int) -> Tensor:
+        self.painted = [seed for seed in range(pages) if not is_pixel_art(seed)]
+
+    def patches(self, draw: np.random.Generator, size: int, side: int, pixel_art: bool = True) -> Tensor:
         """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
         drawn = draw.random(size) < PAGE_SHARE if self.pages else [False] * size
-        return as_batch([(self.pages if one else self.clean).patch(draw, side) for one in drawn]).to(self.device)
+        among = None if pixel_art else self.painted
+        found = [self.pages.patch(draw, side, among) if one else self.clean.patch(draw, side) for one in drawn]
+        return as_batch(found).to(self.device)
 
 
 class Packed:
@@ -111,11 +115,14 @@ class Packed:
         start = self.start[picture]
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
 
-    def patch(self, draw: np.random.Generator, side: int) -> NDArray[np.uint8]:
-        """One of [side, side, 3]; a picture is drawn in proportion to its area."""
+    def patch(self, draw: np.random.Generator, side: int, among: list[int] | None = None) -> NDArray[np.uint8]:
+        """One of [side, side, 3]; a picture is drawn in proportion to its area, or evenly from those of `among`."""
         if (self.shape.min(axis=1) < side).any():
             raise ValueError(f"a picture of {self.raw} is smaller than the {side} pixels of a patch")
-        picture = self[int(np.searchsorted(self.areas, draw.integers(self.areas[-1]), side="right"))]
+        if among is None:
+            picture = self[int(np.searchsorted(self.areas, draw.integers(self.areas[-1]), side="right"))]
+        else:
+            picture = self[int(draw.choice(among))]
         y, x = (int(draw.integers(length - side + 1)) for length in picture.shape[:2])
         return place(picture[y : y + side, x : x + side], draw.integers(4), draw.integers(2))
 

@@ -16,20 +16,32 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from .condition import CLEAN, UNKNOWN, jpeg_condition
+from .condition import CLEAN, FILE_INPUTS, SILENT, SOURCE_INPUTS, UNKNOWN, jpeg_condition, source_inputs
 from .data import read_attribution
 from .evaluate import table
 from .network import Architecture, Network, cubic_kernel
 from .train import Recipe, averaged
-from .weights import load_weights, save_weights
+from .weights import CONDITIONS, load_weights, save_weights
 
 SHRUNK = "Shrunk nine times in ten by antialiased bicubic, else by Lanczos3, box or linear kernels"
 CLEAN_ONLY = f"{SHRUNK}; no other damage."
 DAMAGE = f"""{SHRUNK}.
 Of each batch a share went through JPEG (quality 20 to 98, one in five twice with a shifted grid), one in four of
 those with blur or noise before; 7 in 10 with the truth told of it, 2 unknown, 1 a lie."""
+RESTORING = """A third of the scenes clean; a sixth JPEG of quality 20 to 98, one in five of them twice, one in four
+with blur or noise before; half as cameras and the internet make pictures (`camera.py`): softened, shrunk by several
+kernels in one step or two, noise of up to 25 levels, half of them then JPEG of quality 30 to 95. The network is told
+what the estimator (`estimate.py`) makes of each scene, and in 3 of 10 nothing."""
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
-GOLDEN_CONDITIONS = (CLEAN, jpeg_condition(75, 1.0), jpeg_condition(30, 0.0))
+GOLDEN_CONDITIONS = {
+    FILE_INPUTS: (CLEAN, jpeg_condition(75, 1.0), jpeg_condition(30, 0.0)),
+    SOURCE_INPUTS: (
+        (*CLEAN, *source_inputs(0.0, 0.0)),
+        (*CLEAN, *source_inputs(14.0, 0.3)),
+        (*jpeg_condition(75, 1.0), *source_inputs(2.0, 1.1)),
+        (*jpeg_condition(30, 0.0), SILENT, SILENT),
+    ),
+}
 # Published PSNR-Y on Set5 (the papers' own tables), for scale in the card.
 PUBLISHED = {
     2: "FSRCNN 37.00, EDSR-baseline 37.99, SwinIR-light 38.14",
@@ -37,10 +49,10 @@ PUBLISHED = {
 }
 
 
-def golden_input() -> torch.Tensor:
-    """[1, 3, 24, 20] in 0..1 by formula: slopes, waves of rising frequency and hard edges, no picture of anybody's."""
-    y = torch.arange(GOLDEN_HEIGHT, dtype=torch.float64)[:, None]
-    x = torch.arange(GOLDEN_WIDTH, dtype=torch.float64)[None, :]
+def golden_input(height: int = GOLDEN_HEIGHT, width: int = GOLDEN_WIDTH) -> torch.Tensor:
+    """[1, 3, height, width] in 0..1 by formula: slopes, waves of rising frequency and hard edges, nobody's picture."""
+    y = torch.arange(height, dtype=torch.float64)[:, None]
+    x = torch.arange(width, dtype=torch.float64)[None, :]
     planes = []
     for colour in range(3):
         slope = (x + 2.0 * y + 7.0 * colour) / 90.0
@@ -53,16 +65,17 @@ def golden_input() -> torch.Tensor:
 def save_golden(network: Network, path: Path) -> None:
     """The input and what `network` makes of it, computed in double precision, stored as float32.
 
-    `output` is of a file of which nothing is known; for a conditioned network `conditions` [n, 4] and `output.{i}`
+    `output` is of a file of which nothing is known; for a conditioned network `conditions` [n, inputs] and `output.{i}`
     follow.
     """
     exact = Network(network.architecture).double()
     exact.load_state_dict({key: value.double() for key, value in network.state_dict().items()})
     exact.base = cubic_kernel(network.architecture.scale)
-    small, unknown = golden_input(), torch.tensor(UNKNOWN)
+    inputs = network.architecture.inputs
+    small, unknown = golden_input(), torch.tensor((*UNKNOWN, SILENT, SILENT)[:inputs])
     tensors = {"input": small, "output": exact.upscale(small.double(), unknown.double()).float()}
     if network.architecture.conditioned:
-        tensors["conditions"] = torch.tensor(GOLDEN_CONDITIONS)
+        tensors["conditions"] = torch.tensor(GOLDEN_CONDITIONS[inputs])
         for index, told in enumerate(tensors["conditions"]):
             tensors[f"output.{index}"] = exact.upscale(small.double(), told.double()).float()
     save_file(tensors, path)
@@ -115,7 +128,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 
 - file: {path.name}, {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}
 - shape: {shape.arch}, {shape.activation}, {shape.channels} channels, {shape.blocks} blocks, 16-bit floats
-- told how the file was compressed: {"yes, jpeg-4 (training/README.md)" if shape.conditioned else "no"}
+- condition: {f"{CONDITIONS[shape.inputs]} (training/README.md)" if shape.conditioned else "none"}
 - sees {receptive_radius(shape)} input pixels to each side
 - trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock
 - code at commit {commit}
@@ -131,7 +144,7 @@ Published, Set5 PSNR-Y at {shape.scale}x: {PUBLISHED[shape.scale]}.
 ## Data
 {len(pictures)} clean pictures: {listed(kinds)}. Their licences: {listed(licences)}.
 {recipe.pages} pages drawn by code (`rendered.py`), one patch in six.
-{DAMAGE if recipe.damaged else CLEAN_ONLY}
+{RESTORING if recipe.scenes else DAMAGE if recipe.damaged else CLEAN_ONLY}
 Started from {state["started_from"]}.
 
 ## Recipe

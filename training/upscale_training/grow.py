@@ -30,11 +30,14 @@ def grow(old: Network, new: Network) -> None:
     for mine, yours, parts in [*pairs, (halved(old.up) if halve else old.up, new.up, 1)]:
         embed(mine, yours, parts)
     if few.conditioned:
-        new.cond[0].load_state_dict(old.cond[0].state_dict())
+        embed_rows(old.cond[0], new.cond[0])
+        # Of the hidden layer's new numbers nothing is made at first.
+        new.cond[2].weight.zero_()
         for mine, yours in ((old.cond[2].weight, new.cond[2].weight), (old.cond[2].bias, new.cond[2].bias)):
             # New blocks and channels hear of nothing at first: their rows are zero.
             rows = yours.view(many.blocks, 3, 2, many.channels, -1)
-            rows[places, :, :, : few.channels] = mine.view(few.blocks, 3, 2, few.channels, -1)
+            few_rows = mine.view(few.blocks, 3, 2, few.channels, -1)
+            rows[places, :, :, : few.channels, : few_rows.shape[-1]] = few_rows
     for place in set(range(many.blocks)) - set(places):
         nn.init.zeros_(new.blocks[place].conv3.weight)
         nn.init.zeros_(new.blocks[place].conv3.bias)
@@ -61,4 +64,12 @@ def embed(old: nn.Conv2d, new: nn.Conv2d, parts: int) -> None:
     yours[:rows] = 0.0
     yours[:rows, :, : mine.shape[2]] = mine
     new.weight.copy_(yours.reshape_as(new.weight))
+    new.bias[:rows] = old.bias
+
+
+def embed_rows(old: nn.Linear, new: nn.Linear) -> None:
+    """`old` into the first inputs and outputs of `new`, whose other inputs it does not hear at first."""
+    rows, columns = old.weight.shape
+    new.weight[:rows, columns:] = 0.0
+    new.weight[:rows, :columns] = old.weight
     new.bias[:rows] = old.bias

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .condition import CLEAN, HIDDEN, INPUTS
+from .condition import CLEAN, FILE_INPUTS, HIDDEN, NONE
 from .resize import cubic_phases
 
 # Channels and blocks of each tier; multiplies per input pixel: F 128 K, S 410 K, X 1.17 M at x2.
@@ -24,7 +24,7 @@ class Architecture:
 
     `arch` is `residual` (h' = o3 + h), `span` (h' = (o3 + h)(sigmoid(o3) - 0.5)) or `lifted` (+ 0.5 instead);
     `input_scale` multiplies the input (range 0..1) and divides the output's residual.
-    A `conditioned` network is told how the file was compressed (condition.py).
+    A `conditioned` network is told of the file, or of file and picture: `inputs` numbers (condition.py).
     """
 
     scale: int
@@ -34,6 +34,7 @@ class Architecture:
     activation: str = "relu"
     input_scale: float = 1.0
     conditioned: bool = False
+    inputs: int = FILE_INPUTS
 
     def __post_init__(self) -> None:
         if self.scale not in (2, 4):
@@ -42,6 +43,8 @@ class Architecture:
             raise ValueError(f"arch is one of {', '.join(GATES)}, not {self.arch!r}")
         if self.activation not in ("relu", "silu"):
             raise ValueError(f"activation is relu or silu, not {self.activation!r}")
+        if self.inputs not in HIDDEN:
+            raise ValueError(f"a condition has {' or '.join(map(str, HIDDEN))} numbers, not {self.inputs}")
         if self.channels < 1 or self.blocks < 1:
             raise ValueError(f"{self.channels} channels and {self.blocks} blocks: both must be at least 1")
 
@@ -90,15 +93,27 @@ class Block(nn.Module):
         one, two, three = (None, None, None) if changes is None else changes
         o1 = self.active(h, self.conv1, one, by)
         o2 = self.active(o1, self.conv2, two, by)
-        o3 = by.convolve(o2, *folded(self.conv3, three), False)
+        o3 = changed(o2, self.conv3, three, by, False)
         if self.gate is None:
             return o3 + h, o1
         return (o3 + h) * (torch.sigmoid(o3) + self.gate), o1
 
     def active(self, x: Tensor, conv: nn.Conv2d, change: Tensor | None, by: type[Plain]) -> Tensor:
         if self.activation is functional.relu:
-            return by.convolve(x, *folded(conv, change), True)
-        return self.activation(by.convolve(x, *folded(conv, change), False))
+            return changed(x, conv, change, by, True)
+        return self.activation(changed(x, conv, change, by, False))
+
+
+def changed(x: Tensor, conv: nn.Conv2d, change: Tensor | None, by: type[Plain], relu: bool) -> Tensor:
+    """`conv` under one `change` [2, C] for all of `x`, folded into the weights, or under one [n, 2, C] for each."""
+    if change is None or change.dim() == 2:
+        return by.convolve(x, *folded(conv, change), relu)
+    scale, offset = 1.0 + change[:, 0], change[:, 1]
+    plain = by.convolve(x, conv.weight, torch.zeros_like(conv.bias), False)
+    y = torch.addcmul(
+        (offset + scale * conv.bias)[..., None, None].to(plain.dtype), plain, scale[..., None, None].to(plain.dtype)
+    )
+    return functional.relu(y) if relu else y
 
 
 def folded(conv: nn.Conv2d, change: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -126,15 +141,16 @@ class Network(nn.Module):
         nn.init.zeros_(self.up.weight)
         nn.init.zeros_(self.up.bias)
         if architecture.conditioned:
-            outputs = nn.Linear(HIDDEN, 3 * architecture.blocks * 2 * channels)
+            hidden = HIDDEN[architecture.inputs]
+            outputs = nn.Linear(hidden, 3 * architecture.blocks * 2 * channels)
             # Zero: training starts from a network that does the same for every file.
             nn.init.zeros_(outputs.weight)
             nn.init.zeros_(outputs.bias)
-            self.cond = nn.Sequential(nn.Linear(INPUTS, HIDDEN), nn.ReLU(), outputs)
+            self.cond = nn.Sequential(nn.Linear(architecture.inputs, hidden), nn.ReLU(), outputs)
         self.register_buffer("base", cubic_kernel(scale).float(), persistent=False)
 
     def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
-        """All of `x` under one `condition` [4]; without one, as a clean file."""
+        """All of `x` under one `condition` [inputs] or each under its own [n, inputs]; if none, as a clean file."""
         scale = self.architecture.input_scale
         f0 = self.head(x * scale if scale != 1.0 else x)
         h, first = f0, None
@@ -149,15 +165,16 @@ class Network(nn.Module):
         return functional.pixel_shuffle(residual + self.phases(x), self.architecture.scale)
 
     def changes(self, condition: Tensor | None) -> Tensor | list[None]:
-        """[blocks, 3, 2, C]: what `condition` does to the convolutions, in the order of the weight file."""
+        """[blocks, 3, 2, C] or [blocks, 3, n, 2, C]: what `condition` does to each convolution (the file's order)."""
         shape = self.architecture
         if not shape.conditioned:
             return [None] * shape.blocks
         if condition is None:
-            condition = self.head.weight.new_tensor(CLEAN)
+            condition = self.head.weight.new_tensor((*CLEAN, NONE, NONE)[: shape.inputs])
         # In full precision: these few numbers change every pixel.
         with torch.autocast(condition.device.type, enabled=False):
-            return self.cond(condition).view(shape.blocks, 3, 2, shape.channels)
+            changes = self.cond(condition).view(*condition.shape[:-1], shape.blocks, 3, 2, shape.channels)
+            return changes if condition.dim() == 1 else changes.permute(1, 2, 0, 3, 4)
 
     def phases(self, x: Tensor) -> Tensor:
         """The bicubic base before the pixel shuffle, edges replicated."""

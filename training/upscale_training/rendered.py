@@ -160,6 +160,15 @@ PAGES: tuple[tuple[float, Callable[[Draw, int], Image.Image]], ...] = (
 
 def page(seed: int, side: int = 480) -> NDArray[np.uint8]:
     """Page number `seed`, [side, side, 3]; the same on every machine with the same fonts."""
+    draw, kind = begun(seed)
+    return np.asarray(kind(draw, side))
+
+
+def begun(seed: int) -> tuple[Draw, Callable[[Draw, int], Image.Image]]:
+    """What page number `seed` is drawn with, and by."""
     draw = np.random.default_rng([seed, 77])
-    chosen = draw.choice(len(PAGES), p=[share for share, _ in PAGES])
-    return np.asarray(PAGES[chosen][1](draw, side))
+    return draw, PAGES[draw.choice(len(PAGES), p=[share for share, _ in PAGES])][1]
+
+
+def is_pixel_art(seed: int) -> bool:
+    return begun(seed)[1] is pixel_art

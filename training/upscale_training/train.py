@@ -15,7 +15,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +23,12 @@ import torch
 from torch import Tensor, distributed, nn
 
 from .data import Pictures
+from .estimate import load_estimator
 from .grow import grow
 from .mixture import Group, Mixture, clean_group, damaged_group
 from .muon import Muon
 from .network import Architecture, Network, Plain
+from .scenes import Scenes, scene_groups
 from .weights import load_weights
 from .winograd import Winograd
 
@@ -38,6 +40,8 @@ class Recipe:
     Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py), in
     `clean_groups` and `damaged_groups` of one condition each.
     `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
+    `scenes` of a step are damaged each by itself and judged by `estimator` (scenes.py), `crops` patches from each.
+    The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
     factor of e too little or too much contrast cost; of square error, 0.1 in the loss.
     """
@@ -53,6 +57,12 @@ class Recipe:
     start_from: str = ""
     seed: int = 1
     conditioned: bool = False
+    inputs: int = 4
+    scenes: int = 0
+    crops: int = 2
+    estimator: str = ""
+    constant: bool = False
+    cool_from: int = 0
     batch: int = 8
     clean_groups: int = 1
     damaged: int = 0
@@ -78,6 +88,9 @@ class Recipe:
         """Linear warm-up, then half a cosine down to `rate_end` at the last step."""
         if step < self.warm_up_steps:
             return self.rate_peak * (step + 1) / self.warm_up_steps
+        if self.constant:
+            left = (self.steps - step) / max(1, self.steps - self.cool_from) if self.cool_from else 1.0
+            return max(self.rate_end, self.rate_peak * min(1.0, left))
         done = (step - self.warm_up_steps) / max(1, self.steps - self.warm_up_steps)
         return self.rate_end + (self.rate_peak - self.rate_end) * 0.5 * (1.0 + math.cos(math.pi * done))
 
@@ -114,6 +127,7 @@ def read_recipe(path: Path) -> Recipe:
     return Recipe(**table)
 
 
+SCENES = Scenes()
 # The groups of a step: who draws each, and of how many patches.
 Plan = list[tuple[Callable[..., Group], int]]
 
@@ -137,6 +151,7 @@ class Run:
         # The same weights; what is compiled is only how a step is computed. One graph a batch size and precision.
         self.forward = torch.compile(self.network, dynamic=False) if compiled else self.network
         self.optimisers = optimisers(self.network, recipe)
+        self.estimator = load_estimator(Path(recipe.estimator)).to(device) if recipe.estimator else None
 
     def turn(self, pictures: Pictures) -> Tensor:
         """One step; returns the loss."""
@@ -157,6 +172,11 @@ class Run:
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
         recipe = self.recipe
+        if self.estimator:
+            draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
+            side = recipe.patch_side(self.step)
+            found = scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, SCENES)
+            return [(group, 1.0 / recipe.scenes) for group in found]
         return groups(recipe, self.plan(), pictures, self.step, slice(rank, None, ranks), self.shares)
 
     def plan(self) -> Plan:
@@ -336,6 +356,7 @@ def options(about: str) -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
     parser.add_argument("--compile", action="store_true", help="torch.compile: minutes at the start, then faster steps")
     parser.add_argument("--winograd", action="store_true", help="winograd.cpp: on a CPU without AMX half the time")
+    parser.add_argument("--cool-down", type=int, default=0, help="so many steps to a small rate, into NAME-cooled.pt")
     parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
     return parser
 
@@ -356,9 +377,22 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
     checkpoint = arguments.runs / f"{run.recipe.name}.pt"
     if checkpoint.exists():
         run.restore(checkpoint)
+    if arguments.cool_down:
+        checkpoint = cooling(run, checkpoint, arguments.cool_down)
     if arguments.winograd:
         run.network.by = Winograd
     train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps)
+
+
+def cooling(run: Run, warm: Path, steps: int) -> Path:
+    """Sets `run` to end `steps` after the checkpoint `warm`, which stays; returns where the cooled one goes."""
+    cooled = warm.with_name(f"{warm.stem}-cooled.pt")
+    begun = run.step
+    if cooled.exists():
+        begun = int(torch.load(cooled, map_location="cpu", weights_only=True)["recipe"]["cool_from"])
+        run.restore(cooled)
+    run.recipe = replace(run.recipe, cool_from=begun, steps=begun + steps)
+    return cooled
 
 
 def main() -> None:

@@ -11,10 +11,12 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from .condition import FILE_INPUTS, SOURCE_INPUTS
 from .network import Architecture, Network
 
 FORMAT = "upscale-1"
-CONDITION = "jpeg-4"
+# What the numbers of a condition are, by how many there are.
+CONDITIONS = {FILE_INPUTS: "jpeg-4", SOURCE_INPUTS: "source-6"}
 # What the engine runs.
 ARCHS = ("residual", "span")
 
@@ -37,7 +39,7 @@ def save_weights(network: Network, path: Path, *, name: str, commit: str, steps:
         "steps": str(steps),
     }
     if shape.conditioned:
-        metadata["condition"] = CONDITION
+        metadata["condition"] = CONDITIONS[shape.inputs]
     tensors = {key: value.detach().to(kind_of(key, dtype)).contiguous() for key, value in network.state_dict().items()}
     unfinished = path.with_suffix(".unfinished")
     save_file(tensors, unfinished, metadata)
@@ -56,6 +58,7 @@ def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
         tensors = {key: file.get_tensor(key).float() for key in file.keys()}  # noqa: SIM118 (it is no dict)
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path}: format is {metadata.get('format')!r}, this reader knows {FORMAT!r}")
+    inputs = {name: count for count, name in CONDITIONS.items()}.get(metadata.get("condition", ""))
     network = Network(
         Architecture(
             scale=int(metadata["scale"]),
@@ -64,7 +67,8 @@ def load_weights(path: Path) -> tuple[Network, dict[str, str]]:
             arch=metadata["arch"],
             activation=metadata["activation"],
             input_scale=float(metadata["input_scale"]),
-            conditioned=metadata.get("condition") == CONDITION,
+            conditioned=inputs is not None,
+            inputs=inputs or FILE_INPUTS,
         )
     )
     network.load_state_dict(tensors)

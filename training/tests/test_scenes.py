@@ -1,0 +1,152 @@
+"""Scenes, cameras and the estimator that judges them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import drawn_picture
+from upscale_training import degrade
+from upscale_training.camera import Camera, photographed
+from upscale_training.condition import CLEAN, NONE, SILENT, UNKNOWN, source_inputs, source_numbers
+from upscale_training.data import Pictures
+from upscale_training.estimate import (
+    NOISE_MAX,
+    SOFTNESS_MAX,
+    Estimator,
+    features,
+    levels,
+    load_estimator,
+    save_estimator,
+    shares,
+)
+from upscale_training.restore_bed import ROWS, Row
+from upscale_training.scenes import Scenes, kinds_of, scene_groups, seen, silenced
+
+SHIPPED = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
+
+
+def batch(seed: int, side: int = 96) -> torch.Tensor:
+    return torch.from_numpy(drawn_picture(seed, side, side).copy()).permute(2, 0, 1)[None].float() / 255.0
+
+
+def noisy(picture: torch.Tensor, sigma: float) -> torch.Tensor:
+    noise = torch.from_numpy(np.random.default_rng(3).normal(0.0, sigma / 255.0, picture.shape)).float()
+    return degrade.round_8bit(picture + noise)
+
+
+def test_the_shipped_estimator_hears_noise_and_softness():
+    estimator = load_estimator(SHIPPED)
+    found = {sigma: estimator.estimate(noisy(batch(1), sigma))[0] for sigma in (0.0, 8.0, 20.0)}
+    assert found[0.0][0] < 1.0 and 5.0 < found[8.0][0] < 11.0 and found[20.0][0] > 14.0
+    soft = [
+        estimator.estimate(degrade.round_8bit(degrade.blur(batch(1), torch.tensor([s]))))[0, 1] for s in (0.0, 0.8, 1.4)
+    ]
+    assert soft[0] < 0.2 and 0.3 < soft[1] < 1.1 and soft[2] > soft[1] + 0.2
+
+
+def test_features_do_not_depend_on_what_else_is_in_the_batch_or_on_its_turn():
+    one, other = batch(1), batch(2)
+    both = features(torch.cat([one, other]))
+    torch.testing.assert_close(both[:1], features(one))
+    torch.testing.assert_close(both[1:], features(other))
+    turned = features(one.transpose(2, 3))
+    torch.testing.assert_close(turned, features(one), atol=1e-4, rtol=1e-4)
+
+
+def test_an_estimator_is_kept_and_read_back_and_another_file_is_refused(tmp_path):
+    estimator = Estimator(features(batch(1)).shape[1])
+    save_estimator(estimator, tmp_path / "e.safetensors")
+    again = load_estimator(tmp_path / "e.safetensors")
+    torch.testing.assert_close(again(features(batch(1))), estimator(features(batch(1))))
+    with pytest.raises(ValueError, match="no estimator"):
+        load_estimator(SHIPPED.with_suffix(".golden.safetensors"))
+
+
+def test_numbers_of_noise_and_softness_are_those_of_the_engine():
+    assert source_inputs(None, None) == (SILENT, SILENT)
+    assert source_inputs(0.0, 0.0) == pytest.approx((NONE, NONE))
+    assert source_inputs(NOISE_MAX, SOFTNESS_MAX) == pytest.approx((1.0, 1.0))
+    assert source_inputs(5.0, 1.1) == pytest.approx((0.64, 0.6), abs=1e-2)
+    found = shares(torch.tensor([7.0]), torch.tensor([0.8]))
+    torch.testing.assert_close(levels(found), torch.tensor([[7.0, 0.8]]))
+    assert source_numbers(torch.tensor([[-3.0, 9.0]])).tolist() == [[pytest.approx(NONE), 1.0]]
+
+
+def test_a_camera_with_nothing_wrong_is_a_bicubic_shrink():
+    still = Camera(sharp=1.0, two_steps=0.0, quiet=1.0, sharpened=0.0)
+    big = torch.cat([batch(seed, 288) for seed in range(12)])
+    small, truth = photographed(big, np.random.default_rng(1), 4, still)
+    expected = [degrade.shrink(big, torch.full((12,), kernel), 4) for kernel in range(4)]
+    for place in range(12):
+        nearest = min((small[place] - one[place]).abs().max() for one in expected)
+        assert nearest < 1e-5
+    assert truth[:, 0].max() == 0.0 and truth[:, 1].max() <= (1.0 / 6.0) ** 0.5 + 1e-6
+
+
+def test_what_a_camera_says_of_itself_is_what_it_did():
+    soft = Camera(sharp=0.0, very_soft=1.0, two_steps=0.0, quiet=0.0, plain_grain=1.0, sharpened=0.0)
+    small, truth = photographed(torch.full((16, 3, 288, 288), 0.5), np.random.default_rng(2), 4, soft)
+    # A flat picture: all that is left is noise.
+    deviation = small.sub(0.5).square().mean(dim=(1, 2, 3)).sqrt() * 255.0
+    torch.testing.assert_close(deviation, truth[:, 0], atol=1e-3, rtol=1e-3)
+    assert truth[:, 1].min() > 0.6 and truth[:, 1].max() < 2.6
+    edge = torch.zeros(8, 3, 288, 288)
+    edge[..., 144:] = 1.0
+    soft = replace(soft, quiet=1.0, uneven_lens=0.0)
+    small, truth = photographed(edge, np.random.default_rng(3), 4, soft)
+    for profile, sigma in zip(small[:, 0, 32].diff(dim=1), truth[:, 1], strict=True):
+        place = torch.arange(len(profile), dtype=torch.float32)
+        middle = (profile * place).sum() / profile.sum()
+        spread = ((profile * (place - middle).square()).sum() / profile.sum()).sqrt()
+        # The widths of a pixel and of the shrinking kernel are in the edge as well.
+        assert abs(spread - sigma) < 0.35
+
+
+def test_scenes_are_reproducible_and_patches_belong_to_their_originals(picture_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("upscale_training.scenes.SIDES", (64,))
+    pictures, estimator = Pictures(picture_folder, tmp_path / "cache", 2), load_estimator(SHIPPED)
+    scenes = Scenes(clean=1.0, file=0.0)
+
+    def drawn() -> list:
+        return scene_groups(pictures, np.random.default_rng([1, 2, 3]), 3, 2, 24, estimator, scenes)
+
+    groups, again = drawn(), drawn()
+    assert len(groups) == 3
+    for one, other in zip(groups, again, strict=True):
+        assert torch.equal(one.small, other.small) and torch.equal(one.condition, other.condition)
+        assert one.small.shape == (2, 3, 24, 24) and one.clean.shape == (2, 3, 48, 48) and one.condition.shape == (6,)
+        means = torch.nn.functional.avg_pool2d(one.clean, 2)
+        assert (means - one.small).abs().mean() < 0.02
+
+
+def test_every_kind_is_in_a_step_by_its_share_and_camera_scenes_are_told_of_their_files(picture_folder, tmp_path):
+    draw, scenes = np.random.default_rng(5), Scenes()
+    kinds = [kind for _ in range(200) for kind in kinds_of(6, draw, scenes)]
+    for kind, share in (("clean", 1 / 3), ("file", 1 / 6), ("camera", 1 / 2)):
+        assert abs(kinds.count(kind) / len(kinds) - share) < 0.02
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
+    shot = seen(pictures, draw, ["camera", "clean", "file", "camera"], 64, scenes)
+    assert shot.small.shape == (4, 3, 64, 64) and shot.clean.shape == (4, 3, 128, 128)
+    assert torch.equal(shot.small, degrade.round_8bit(shot.small)) and shot.truth[1, 0] == 0.0
+    assert tuple(shot.file[1].tolist()) in (CLEAN, UNKNOWN)
+
+
+def test_both_numbers_are_silent_in_three_scenes_of_ten():
+    said = torch.full((4000, 2), 0.5)
+    heard = silenced(said, np.random.default_rng(4), Scenes())
+    assert abs((heard == SILENT).all(dim=1).float().mean() - 0.307) < 0.03
+    assert set(heard.unique().tolist()) == {SILENT, 0.5}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_of_the_bed_is_what_it_says(row: Row):
+    clean = drawn_picture(7, 256, 256)
+    small = row.make(clean, 4)
+    assert small.shape == (64, 64, 3) and small.dtype == np.uint8
+    told = row.told(small, load_estimator(SHIPPED))
+    assert set(told) == {"truth", "estimate", "unknown", "lie"}
+    assert all(len(numbers) == 6 for numbers in told.values())
+    assert told["truth"] != told["lie"] and told["unknown"][4:] == (SILENT, SILENT)

@@ -1,0 +1,151 @@
+"""Fits the regression of estimate.py to scenes whose noise and softness are known, and prints its errors.
+
+`python -m upscale_training.fit_estimator --data DATA --out FILE [--scenes 20000] [--processes 2]`
+"""
+
+from __future__ import annotations
+
+import argparse
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from . import degrade
+from .data import Pictures
+from .estimate import NOISE_MAX, Estimator, features, levels, save_estimator, shares
+from .export import golden_input
+from .rendered import PAGES, pixel_art
+from .scenes import SIDES, Scenes, kinds_of, seen
+
+# Of its own: no step of a training draws these.
+SEED = 23
+AT_ONCE = 8
+# One drawn page for so many scenes.
+DRAWN = 6
+# One scene in eight is kept to be judged by.
+HELD_OUT = 8
+MIXTURE = Scenes(clean=0.3, file=0.15)
+
+
+def shown(arguments: tuple[Path, Path, int, int, int]) -> tuple[Tensor, Tensor]:
+    """Features and truths of the scenes of one process."""
+    data, cache, process, first, last = arguments
+    torch.set_num_threads(1)
+    by_scale = {scale: Pictures(data, cache, scale, 400) for scale in (2, 4)}
+    found, truths = [], []
+    for number in range(first, last, AT_ONCE):
+        draw = np.random.default_rng([SEED, process, number])
+        scale, side = int(draw.choice((2, 4))), int(draw.choice(SIDES))
+        # At 2x there is room for pictures twice as wide.
+        side = min(side * (3 if scale == 2 else 1), 176) if draw.random() < 0.4 else side
+        shot = seen(by_scale[scale], draw, kinds_of(AT_ONCE, draw, MIXTURE), side, MIXTURE)
+        found.append(features(shot.small))
+        truths.append(shot.truth)
+    return torch.cat(found), torch.cat(truths)
+
+
+def drawn(arguments: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Pages as programs draw them, never shrunk; pixel art with pixels of up to 6; all sharp and clean."""
+    rank, count = arguments
+    torch.set_num_threads(1)
+    found = []
+    for number in range(count):
+        draw = np.random.default_rng([SEED, 1, rank, number])
+        side, times = int(draw.choice(SIDES)), int(draw.integers(1, 7))
+        if draw.random() < 0.5:
+            page = np.asarray(pixel_art(draw, -(-side // times) if draw.random() < 0.5 else side * 2))
+            page = page.repeat(times, 0).repeat(times, 1)[:side, :side]
+        else:
+            page = np.asarray(PAGES[draw.integers(len(PAGES))][1](draw, 2 * side))[:side, :side]
+        found.append(features(torch.from_numpy(page.copy()).permute(2, 0, 1)[None] / 255.0))
+    return torch.cat(found), torch.zeros(count, 2)
+
+
+def fit(found: Tensor, asked: Tensor, epochs: int) -> Estimator:
+    """By Adam on the absolute error, rounded off near zero; noise and softness count alike."""
+    torch.manual_seed(SEED)
+    estimator = Estimator(found.shape[1])
+    estimator.mean.copy_(found.mean(0))
+    estimator.deviation.copy_(found.std(0) + 1e-3)
+    optimiser = torch.optim.AdamW(estimator.parameters(), lr=2e-3, weight_decay=1e-3)
+    batch = 256
+    steps = epochs * (len(found) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(found)).split(batch)[: len(found) // batch]:
+            error = torch.nn.functional.smooth_l1_loss(estimator(found[chosen]), asked[chosen], beta=0.03)
+            optimiser.zero_grad()
+            error.backward()
+            optimiser.step()
+            schedule.step()
+    return estimator.requires_grad_(False)
+
+
+def report(estimator: Estimator, found: Tensor, truths: Tensor) -> str:
+    """Mean, bias and error of both numbers by what is true, on scenes that were kept out."""
+    said = levels(estimator(found))
+    rows = ["| true | scenes | mean | bias | rms error |", "|---|---|---|---|---|"]
+    bounds = (
+        ("noise", 0, (0.0, 0.01, 2.0, 5.0, 10.0, 15.0, 1.5 * NOISE_MAX)),
+        ("softness", 1, (0.0, 0.01, 0.3, 0.6, 0.9, 1.3, 3.0)),
+    )
+    for name, place, ends in bounds:
+        for low, high in zip((-1.0, *ends[1:-1]), ends[1:], strict=True):
+            chosen = (truths[:, place] > low) & (truths[:, place] <= high)
+            if chosen.any():
+                one, true = said[chosen, place], truths[chosen, place]
+                bias, error = (one - true).mean(), (one - true).square().mean().sqrt()
+                rows.append(
+                    f"| {name} to {high:g} | {int(chosen.sum())} | {one.mean():.2f} | {bias:+.2f} | {error:.2f} |"
+                )
+    return "\n".join(rows)
+
+
+def golden_pictures() -> list[Tensor]:
+    """Four of [1, 3, h, w], by formula: waves and edges, the same with noise, softened, and a large one."""
+    small = golden_input(96, 80)
+    noise = torch.from_numpy(np.random.default_rng(SEED).normal(0.0, 8.0 / 255.0, small.shape)).float()
+    soft = degrade.blur(small, torch.tensor([1.1]))
+    # More pixels than STEP_PIXELS_MAX: of these every second line is looked at.
+    return [degrade.round_8bit(one) for one in (small, small + noise, soft, golden_input(301, 250))]
+
+
+def save_golden(estimator: Estimator, path: Path) -> None:
+    """What the Rust tests compare with: pictures, features, estimates."""
+    tensors = {}
+    for number, picture in enumerate(golden_pictures()):
+        tensors[f"picture.{number}"] = (picture[0] * 255.0).round().to(torch.uint8).contiguous()
+        tensors[f"features.{number}"] = features(picture)[0].contiguous()
+        tensors[f"estimate.{number}"] = estimator.estimate(picture)[0].contiguous()
+    save_file(tensors, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="caches")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--scenes", type=int, default=20000)
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--processes", type=int, default=2)
+    arguments = parser.parse_args()
+    each = arguments.scenes // arguments.processes
+    jobs = [(arguments.data, arguments.runs / "cache", rank, 0, each) for rank in range(arguments.processes)]
+    Pictures(arguments.data, arguments.runs / "cache", 4, 400)
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        pages = [(rank, arguments.scenes // DRAWN // arguments.processes) for rank in range(arguments.processes)]
+        parts = [*pool.map(shown, jobs), *pool.map(drawn, pages)]
+    found, truths = (torch.cat([part[i] for part in parts]) for i in range(2))
+    kept = torch.arange(len(found)) // AT_ONCE % HELD_OUT == 0
+    estimator = fit(found[~kept], shares(truths[:, 0], truths[:, 1]).clamp(0.0, 1.0)[~kept], arguments.epochs)
+    save_estimator(estimator, arguments.out)
+    save_golden(estimator, arguments.out.with_suffix(".golden.safetensors"))
+    print(report(estimator, found[kept], truths[kept]))
+
+
+if __name__ == "__main__":
+    main()

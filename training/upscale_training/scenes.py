@@ -1,0 +1,195 @@
+"""What a step of a restoring network sees: scenes, each with its own damage, and what the service would say of it.
+
+A scene is a small picture of 64 to 96 pixels with its clean original. The estimator judges the whole of it, as it
+judges a customer's picture, and the network trains on patches cut from it under that estimate: what the estimator
+gets wrong is in the training too. Everything is drawn from (seed, step, rank) on the CPU; the work is done where the
+pictures lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import condition, degrade
+from .camera import Camera, photographed
+from .condition import SILENT, source_numbers
+from .data import Pictures
+from .estimate import Estimator, features
+from .mixture import MILD, PLAIN, STRONG, Group, Mixture, some_kernels
+
+SIDES = (64, 80, 96)
+KINDS = ("clean", "file", "camera")
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Shares of a restoring mixture: half as the mixture before it had them, half as cameras make pictures."""
+
+    clean: float = 1.0 / 3.0
+    file: float = 1.0 / 6.0
+    # Of the camera's pictures that are compressed, and of those that were once more, larger, before.
+    compressed: float = 0.5
+    silent: float = 0.3
+    half_silent: float = 0.1
+    mixture: Mixture = field(default_factory=Mixture)
+    camera: Camera = field(default_factory=Camera)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Scenes [n, 3, side, side] in 0..1, of 8 bits; what their files say, [n, 4]; noise and softness, [n, 2]."""
+
+    small: Tensor
+    clean: Tensor
+    file: Tensor
+    truth: Tensor
+
+
+def kinds_of(count: int, draw: np.random.Generator, scenes: Scenes) -> list[str]:
+    """Spread evenly, so that every step has its share of each: [count] names."""
+    ends = np.cumsum([scenes.clean, scenes.file])
+    places = (np.arange(count) + draw.random()) / count
+    return [KINDS[int(np.searchsorted(ends, place, side="right"))] for place in places]
+
+
+def seen(pictures: Pictures, draw: np.random.Generator, kinds: list[str], side: int, scenes: Scenes) -> Seen:
+    """One scene for each of `kinds`."""
+    scale, margin = pictures.scale, degrade.MARGIN
+    parts = []
+    for kind, make in (("clean", clean_scenes), ("file", file_scenes), ("camera", camera_scenes)):
+        chosen = [place for place, one in enumerate(kinds) if one == kind]
+        if chosen:
+            # Nobody photographs pixel art: nothing soft or noisy is taught of it.
+            big = pictures.patches(draw, len(chosen), (side + 2 * margin) * scale, pixel_art=kind != "camera")
+            parts.append((chosen, (*make(big, draw, scale, scenes), big)))
+    order = torch.tensor([place for chosen, _ in parts for place in chosen]).argsort()
+    small, file, truth, big = (torch.cat([part[i] for _, part in parts])[order] for i in range(4))
+    inside = slice(margin * scale, -margin * scale)
+    return Seen(small, big[:, :, inside, inside], file, truth)
+
+
+Made = tuple[Tensor, Tensor, Tensor]
+
+
+def clean_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
+    kernels = some_kernels(draw, len(big), scenes.mixture)
+    small = degrade.round_8bit(degrade.shrink(big, kernels, scale))
+    unknown = draw.random(len(big)) < scenes.mixture.clean_unknown
+    return small, file_numbers([None if one else condition.CLEAN for one in unknown], big), kernel_truth(kernels, big)
+
+
+def kernel_truth(kernels: Tensor, big: Tensor) -> Tensor:
+    """No noise, and the softness of the kernels."""
+    softness = torch.tensor([(1.0 / 12.0) ** 0.5 if k == 2 else (1.0 / 6.0) ** 0.5 if k == 3 else 0.0 for k in kernels])
+    return torch.stack([torch.zeros(len(kernels)), softness], dim=1).to(big.device)
+
+
+def file_numbers(told: list[tuple[float, ...] | None], big: Tensor) -> Tensor:
+    return torch.tensor([one or condition.UNKNOWN for one in told], device=big.device)
+
+
+def file_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
+    """JPEG, a quarter of it with a little noise and blur before, as the networks before these saw it."""
+    mixture, parts = scenes.mixture, []
+    for one in big.split(1):
+        kernels = some_kernels(draw, 1, mixture)
+        damage = (PLAIN, MILD, STRONG)[
+            draw.choice(3, p=[1.0 - mixture.mild - mixture.strong, mixture.mild, mixture.strong])
+        ]
+        sigma, level = (torch.tensor([float(draw.uniform(*pair))]) for pair in (damage.blur, damage.noise))
+        drawn = torch.from_numpy(
+            draw.standard_normal(
+                (1, 3, *(length // scale - 2 * degrade.MARGIN for length in big.shape[2:])), np.float32
+            )
+        )
+        small = degrade.shrink(one, kernels, scale)
+        if damage is not PLAIN:
+            small = degrade.noise(degrade.blur(small, sigma.to(big.device)), level.to(big.device), drawn.to(big.device))
+        kernel = kernel_truth(kernels, big)
+        truth = torch.stack([level, (sigma.square() + kernel[:, 1].cpu().square()).sqrt()], dim=1).to(big.device)
+        packed, told = compressed(small, draw, damage.quality, scenes)
+        parts.append((packed, told, truth))
+    return tuple(torch.cat(part) for part in zip(*parts, strict=True))
+
+
+def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
+    small, truth = photographed(big, draw, scale, scenes.camera)
+    told = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
+    through = torch.from_numpy(draw.random(len(big)) < scenes.compressed).to(big.device)
+    packed, known = compressed(small, draw, (30, 95), scenes)
+    small = torch.where(through[:, None, None, None], packed, degrade.round_8bit(small))
+    return small, torch.where(through[:, None], known, told), truth
+
+
+def compressed(
+    small: Tensor, draw: np.random.Generator, quality: tuple[int, int], scenes: Scenes
+) -> tuple[Tensor, Tensor]:
+    """JPEG once or twice, each picture by its own tables, and what is told of them: [n, 4]."""
+    size, device, mixture = len(small), small.device, scenes.mixture
+    qualities = torch.from_numpy(draw.integers(quality[0], quality[1] + 1, size))
+    halved = torch.from_numpy(draw.random(size) < mixture.halved)
+    flatter = torch.from_numpy(draw.uniform(0.0, 0.6, size) * (draw.random(size) < 0.3)).float()[:, None, None]
+    both = (condition.quality_table(table, qualities) for table in (condition.LUMA_TABLE, condition.CHROMA_TABLE))
+    luma, chroma = (
+        (table + flatter * (table.mean(dim=(1, 2), keepdim=True) - table)).round().clamp(min=1.0) for table in both
+    )
+    again = torch.from_numpy(draw.random(size) < mixture.twice).to(device)[:, None, None, None]
+    first, shift = (
+        torch.from_numpy(draw.integers(40, 96, size)).to(device),
+        [int(one) for one in draw.integers(1, 8, 2)],
+    )
+    if again.any():
+        moved = degrade.jpeg(small.roll(shift, (2, 3)), first, halved.to(device)).roll([-one for one in shift], (2, 3))
+        small = torch.where(again, moved, small)
+    packed = degrade.jpeg_by_tables(small, luma.to(device), chroma.to(device), halved.to(device))
+    true = [condition.coarseness(table) for table in (luma, chroma)]
+    told = [
+        told_of(draw, int(qualities[i]), (1.0, float(true[0][i]), float(true[1][i]), float(halved[i])), mixture)
+        for i in range(size)
+    ]
+    return packed, torch.tensor(told, device=device)
+
+
+def told_of(draw: np.random.Generator, quality: int, true: tuple[float, ...], mixture: Mixture) -> tuple[float, ...]:
+    """The true numbers, none, or those of another quality or of a clean file."""
+    picked = draw.random()
+    if picked < mixture.true:
+        return true
+    if picked < mixture.true + mixture.unknown:
+        return condition.UNKNOWN
+    if draw.random() < mixture.lie_clean:
+        return condition.CLEAN
+    return condition.jpeg_condition(int(np.clip(quality + draw.integers(-25, 26), 10, 98)), true[3])
+
+
+def scene_groups(
+    pictures: Pictures,
+    draw: np.random.Generator,
+    count: int,
+    crops: int,
+    patch: int,
+    estimator: Estimator,
+    scenes: Scenes,
+) -> list[Group]:
+    """`count` scenes, each cut into `crops` patches under the scene's condition."""
+    side = max(int(draw.choice(SIDES)), -(-patch // 16) * 16)
+    shot, scale = seen(pictures, draw, kinds_of(count, draw, scenes), side, scenes), pictures.scale
+    said = source_numbers(estimator(features(shot.small)))
+    numbers = torch.cat([shot.file, silenced(said, draw, scenes)], dim=1)
+    groups = []
+    for place in range(count):
+        top, left = (torch.from_numpy(draw.integers(0, side - patch + 1, crops)).to(numbers.device) for _ in "yx")
+        small, clean = (value[place].expand(crops, -1, -1, -1) for value in (shot.small, shot.clean))
+        small = degrade.cut(small, top, left, patch)
+        groups.append(Group(small, degrade.cut(clean, top * scale, left * scale, patch * scale), numbers[place]))
+    return groups
+
+
+def silenced(said: Tensor, draw: np.random.Generator, scenes: Scenes) -> Tensor:
+    """Both numbers unknown in some scenes, one of them in a few: [n, 2]."""
+    both, one = draw.random(len(said)) < scenes.silent, draw.random((len(said), 2)) < scenes.half_silent
+    return said.masked_fill(torch.from_numpy(both[:, None] | one).to(said.device), SILENT)
