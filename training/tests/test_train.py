@@ -15,7 +15,8 @@ from upscale_training.degrade import jpeg
 from upscale_training.evaluate import compare, interpolate, network_enlarger, read_network
 from upscale_training.network import Network
 from upscale_training.resize import resize_8bit, to_8bit
-from upscale_training.train import Recipe, Run, cooling, read_recipe, train
+from upscale_training.shard import write_shard
+from upscale_training.train import Recipe, Run, cooling, main, read_recipe, train
 from upscale_training.weights import save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -92,6 +93,39 @@ def test_a_run_is_cooled_beside_itself_and_goes_on_warm(picture_folder, tmp_path
     warm.restore(tmp_path / "toy.pt")
     assert warm.step == 4 and warm.recipe.rate(1000) == recipe.rate_peak
     assert read_network(tmp_path / "toy-cooled.pt")[0].architecture.inputs == 6
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_what_a_gpu_does_in_one_batch_is_what_a_cpu_does_scene_by_scene(picture_folder, tmp_path):
+    pictures, runs = Pictures(picture_folder, tmp_path / "cache", 2), [Run(HEARD, "cpu") for _ in range(2)]
+    runs[1].by_sample = True
+    for run in runs:
+        torch.nn.init.normal_(run.network.cond[2].weight, std=0.05)
+        run.network.load_state_dict(runs[0].network.state_dict())
+    losses = [[run.turn(pictures) for _ in range(3)] for run in runs]
+    torch.testing.assert_close(*losses, atol=1e-4, rtol=1e-4)
+
+
+def test_pictures_held_on_a_device_give_the_same_patches(picture_folder, tmp_path):
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
+    one = pictures.patches(np.random.default_rng(6), 16, 40)
+    # The processor stands in for the device: what is gathered is the same.
+    pictures.resident = True
+    torch.testing.assert_close(pictures.patches(np.random.default_rng(6), 16, 40), one)
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_a_slice_on_a_borrowed_machine_goes_on_where_the_last_one_stopped(picture_folder, tmp_path):
+    assert write_shard(picture_folder, tmp_path / "shard", 1 << 30) == 6
+    small = sum(path.stat().st_size for path in (tmp_path / "shard").glob("*.png")) // 2
+    assert 1 <= write_shard(picture_folder, tmp_path / "half", small) <= 4
+    config = tmp_path / "toy.toml"
+    config.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in asdict(HEARD).items()))
+    for _ in range(2):
+        arguments = [f"--data={tmp_path / 'shard'}", f"--runs={tmp_path}", "--threads=1", "--minutes=0.01"]
+        main([str(config), *arguments, "--device=cpu", "--resident"])
+        steps = torch.load(tmp_path / "toy.pt", weights_only=True)["step"]
+    assert steps > 1
 
 
 def by_processes(count: int, folder: Path, pictures: Path, steps: int) -> dict:

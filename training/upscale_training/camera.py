@@ -1,4 +1,4 @@
-"""Pictures as cameras and the internet make them: softness, shrinking by any kernel, grain, sharpening.
+"""Pictures as cameras and the internet make them: softness, shrinking by any kernel, grain that may be sharpened.
 
 Tensors [n, 3, h, w] in 0..1; each picture of a batch is drawn for itself. JPEG follows in scenes.py. The shares are
 those of the trial that decided for them, moved towards little softness (docs/decisions/0023-restoring.md).
@@ -79,11 +79,10 @@ def photographed(big: Tensor, draw: Draw, scale: int, camera: Camera) -> tuple[T
     radius = torch.from_numpy(draw.uniform(0.5, 1.2, len(big)))
     amount, radius = (value.float().to(big.device) for value in (amount, radius))
     if (amount > 0.0).any():
-        small, field = sharpened(small, amount, radius), sharpened(field, amount, radius)
-    # To the second moment, sharpening by `amount` takes away what a blur of its radius adds.
-    softness = (variances - amount * radius.square()).clamp(min=0.0).sqrt()
+        # The grain alone: with the picture sharpened as well, networks learnt to take sharpness back.
+        field = sharpened(field, amount, radius)
     noise = field.square().mean(dim=(1, 2, 3)).sqrt() * 255.0
-    return small + field, torch.stack([noise, softness], dim=1)
+    return small + field, torch.stack([noise, variances.sqrt()], dim=1)
 
 
 def shrunk(big: Tensor, draw: Draw, scale: int, camera: Camera) -> tuple[Tensor, Tensor]:

@@ -57,10 +57,13 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
 class Pictures:
     """The clean pictures of a folder and pages drawn by code, memory-mapped from a cache; cut into patches by draws."""
 
-    def __init__(self, folder: Path, cache: Path, scale: int, pages: int = 0, device: str = "cpu") -> None:
+    def __init__(
+        self, folder: Path, cache: Path, scale: int, pages: int = 0, device: str = "cpu", resident: bool = False
+    ) -> None:
         names = [row.file for row in read_attribution(folder)]
         cache.mkdir(parents=True, exist_ok=True)
-        self.scale, self.device = scale, device
+        # `resident`: all of the pictures are held on the device, and patches are gathered there.
+        self.scale, self.device, self.resident = scale, device, resident
         # The key changes with the list of pictures: a cache of another list is never taken for this one.
         key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
         self.clean = packed(cache / f"clean-{key}", (read_picture(folder / name) for name in names))
@@ -72,8 +75,25 @@ class Pictures:
         """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
         drawn = draw.random(size) < PAGE_SHARE if self.pages else [False] * size
         among = None if pixel_art else self.painted
-        found = [self.pages.patch(draw, side, among) if one else self.clean.patch(draw, side) for one in drawn]
-        return as_batch(found).to(self.device)
+        places = [self.pages.place(draw, side, among) if one else self.clean.place(draw, side) for one in drawn]
+        chosen = [self.pages if one else self.clean for one in drawn]
+        if self.resident:
+            return (
+                torch.stack([pack.resident(at, self.device) for pack, at in zip(chosen, places, strict=True)]) / 255.0
+            )
+        return as_batch([pack.patch(at) for pack, at in zip(chosen, places, strict=True)]).to(self.device)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A square of a picture, and into which of eight positions it is turned."""
+
+    picture: int
+    y: int
+    x: int
+    side: int
+    turns: int
+    mirror: int
 
 
 class Packed:
@@ -81,6 +101,7 @@ class Packed:
 
     def __init__(self, stem: Path) -> None:
         self.raw, self.index = stem.with_suffix(".raw"), stem.with_suffix(".json")
+        self.held: Tensor | None = None
 
     def exists(self) -> bool:
         # The index is written last: where it lies, the pixels are whole.
@@ -115,16 +136,30 @@ class Packed:
         start = self.start[picture]
         return self.pixels[start : start + height * width * 3].reshape(height, width, 3)
 
-    def patch(self, draw: np.random.Generator, side: int, among: list[int] | None = None) -> NDArray[np.uint8]:
-        """One of [side, side, 3]; a picture is drawn in proportion to its area, or evenly from those of `among`."""
+    def place(self, draw: np.random.Generator, side: int, among: list[int] | None = None) -> Place:
+        """Where to cut a patch; a picture is drawn in proportion to its area, or evenly from those of `among`."""
         if (self.shape.min(axis=1) < side).any():
             raise ValueError(f"a picture of {self.raw} is smaller than the {side} pixels of a patch")
         if among is None:
-            picture = self[int(np.searchsorted(self.areas, draw.integers(self.areas[-1]), side="right"))]
+            picture = int(np.searchsorted(self.areas, draw.integers(self.areas[-1]), side="right"))
         else:
-            picture = self[int(draw.choice(among))]
-        y, x = (int(draw.integers(length - side + 1)) for length in picture.shape[:2])
-        return place(picture[y : y + side, x : x + side], draw.integers(4), draw.integers(2))
+            picture = int(draw.choice(among))
+        y, x = (int(draw.integers(length - side + 1)) for length in self.shape[picture])
+        return Place(picture, y, x, side, int(draw.integers(4)), int(draw.integers(2)))
+
+    def patch(self, at: Place) -> NDArray[np.uint8]:
+        """[side, side, 3]."""
+        return place(self[at.picture][at.y : at.y + at.side, at.x : at.x + at.side], at.turns, at.mirror)
+
+    def resident(self, at: Place, device: str) -> Tensor:
+        """The same, [3, side, side] of levels, from the pictures held on `device`: nothing is copied there again."""
+        if self.held is None:
+            self.held = torch.from_numpy(np.array(self.pixels)).to(device)
+        height, width = (int(length) for length in self.shape[at.picture])
+        start = int(self.start[at.picture])
+        picture = self.held[start : start + height * width * 3].view(height, width, 3)
+        patch = picture[at.y : at.y + at.side, at.x : at.x + at.side].permute(2, 0, 1).float().rot90(at.turns, (1, 2))
+        return patch.flip(2) if at.mirror else patch
 
 
 def packed(stem: Path, pictures: Iterable[NDArray[np.uint8]]) -> Packed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from .condition import CLEAN
+from .condition import CLEAN, SILENT, UNKNOWN, source_numbers
+from .estimate import SIDE_MIN, Estimator, features, load_estimator
 from .network import Network
 from .resize import resize_8bit, to_8bit
 from .train import averaged
@@ -74,14 +76,36 @@ def interpolate(kernel: str) -> Enlarger:
     return lambda small, scale: resize_8bit(small, small.shape[0] * scale, small.shape[1] * scale, kernel)
 
 
+@lru_cache(maxsize=1)
+def shipped_estimator() -> Estimator:
+    return load_estimator(Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors")
+
+
+def estimated(small: NDArray[np.uint8], estimator: Estimator) -> tuple[float, float]:
+    """The condition's two inputs for what the estimator makes of a picture; unknown where it is too small."""
+    if min(small.shape[:2]) < SIDE_MIN:
+        return SILENT, SILENT
+    batch = torch.from_numpy(small.copy()).permute(2, 0, 1)[None].float() / 255.0
+    noise, softness = source_numbers(estimator(features(batch)))[0].tolist()
+    return noise, softness
+
+
 def network_enlarger(network: Network, told: tuple[float, ...] = CLEAN) -> Enlarger:
-    """`told` is what a conditioned network hears of every picture."""
+    """`told` is the condition input of every picture.
+
+    To networks of six inputs the estimator adds noise and softness where `told` has four numbers, as in the service;
+    where those say that nothing is known, it is silent too.
+    """
+    inputs = network.architecture.inputs
 
     def enlarge(small: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
         if scale != network.architecture.scale:
             raise ValueError(f"a network for {network.architecture.scale}x was asked for {scale}x")
         batch = torch.from_numpy(small.astype(np.float32) / 255.0).permute(2, 0, 1)[None]
-        return to_8bit(network.upscale(batch, torch.tensor(told))[0].permute(1, 2, 0).numpy())
+        numbers = told[:inputs]
+        if network.architecture.conditioned and len(told) < inputs:
+            numbers = (*told, *((SILENT, SILENT) if told == UNKNOWN else estimated(small, shipped_estimator())))
+        return to_8bit(network.upscale(batch, torch.tensor(numbers))[0].permute(1, 2, 0).numpy())
 
     return enlarge
 

@@ -40,7 +40,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Group:
-    """small [n, 3, side, side] and clean [n, 3, side*scale, side*scale] in 0..1, and the vector [4] told."""
+    """small [n, 3, side, side] and clean [n, 3, side*scale, side*scale] in 0..1; the condition of all, or of each."""
 
     small: Tensor
     clean: Tensor

@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from .bed import Picture, pillow_jpeg, shrunk
-from .condition import CLEAN, SILENT, jpeg_condition, source_inputs, source_numbers
-from .estimate import Estimator, features
-from .evaluate import read_clean
+from .condition import CLEAN, SILENT, jpeg_condition, source_inputs
+from .estimate import Estimator
+from .evaluate import estimated, read_clean
 
 # What the estimator's word is replaced by where the bed lies: a clean picture is called spoilt and the other way round.
 LIES = {True: (10.0, 1.0), False: (0.0, 0.0)}
@@ -64,12 +63,6 @@ ROWS = (
 )
 
 
-def estimated(small: Picture, estimator: Estimator) -> tuple[float, float]:
-    batch = torch.from_numpy(small.copy()).permute(2, 0, 1)[None].float() / 255.0
-    noise, softness = source_numbers(estimator(features(batch)))[0].tolist()
-    return noise, softness
-
-
 def softened(picture: Picture, sigma: float) -> np.ndarray:
     """By a Gaussian, mirrored at the edges; float64 levels."""
     whole = picture.astype(np.float64)
@@ -96,6 +89,3 @@ def pairs(folder: Path) -> Iterator[tuple[Picture, Picture]]:
     """Original and small picture of one scene, taken by one camera at two focal lengths (4x)."""
     for path in sorted((folder / "LR_x4").iterdir()):
         yield read_clean(folder / "HR" / path.name, 4), read_clean(path, 1)
-
-
-Enlarge = Callable[[Picture], Picture]

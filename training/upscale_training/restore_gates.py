@@ -16,14 +16,24 @@ import torch
 
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, SILENT
-from .estimate import Estimator, load_estimator
-from .evaluate import ENDINGS, interpolate, luma, network_enlarger, psnr, read_clean, read_network, ssim
+from .estimate import Estimator
+from .evaluate import (
+    ENDINGS,
+    estimated,
+    interpolate,
+    luma,
+    network_enlarger,
+    psnr,
+    read_clean,
+    read_network,
+    shipped_estimator,
+    ssim,
+)
 from .gates import Gate
 from .network import Network
-from .restore_bed import ROWS, Row, cropped, estimated, pairs, softened
+from .restore_bed import ROWS, Row, cropped, pairs, softened
 from .winograd import Winograd
 
-ESTIMATOR = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
 REAL = ("RealSR", "DRealSR")
 # Decibels over bicubic that issue 19 asks for, by the estimator's word, on photographs.
 REACH = {
@@ -171,7 +181,7 @@ def main() -> None:
     sets = {name: read_folder(arguments.eval / name, arguments.most) for name in ("Set5", "Kodak24")}
     sets |= drawn_sets(arguments.pages)
     rows = [row for row in ROWS if not arguments.rows or row.name in arguments.rows]
-    found = measure(sets, arguments.eval / "real", rows, network, before, load_estimator(ESTIMATOR))
+    found = measure(sets, arguments.eval / "real", rows, network, before, shipped_estimator())
     text = report(found, metadata["name"], network.architecture.scale)
     print(text)
     if arguments.out:

@@ -152,6 +152,9 @@ class Run:
         self.forward = torch.compile(self.network, dynamic=False) if compiled else self.network
         self.optimisers = optimisers(self.network, recipe)
         self.estimator = load_estimator(Path(recipe.estimator)).to(device) if recipe.estimator else None
+        # A GPU takes all scenes at once, each patch under its own condition; a CPU is faster scene by scene, with the
+        # condition folded into the weights (200 ms instead of 230 for 12 patches of 48 pixels).
+        self.by_sample = False
 
     def turn(self, pictures: Pictures) -> Tensor:
         """One step; returns the loss."""
@@ -176,6 +179,8 @@ class Run:
             draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
             side = recipe.patch_side(self.step)
             found = scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, SCENES)
+            if self.by_sample:
+                return [(joined(found), 1.0 / ranks)]
             return [(group, 1.0 / recipe.scenes) for group in found]
         return groups(recipe, self.plan(), pictures, self.step, slice(rank, None, ranks), self.shares)
 
@@ -228,6 +233,13 @@ class Run:
         for optimiser, kept in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(kept)
         self.step, self.seconds, self.started_from = state["step"], state["seconds"], state["started_from"]
+
+
+def joined(groups: list[Group]) -> Group:
+    """All patches of the groups in one, each under the condition of its own."""
+    conditions = [group.condition.expand(len(group.small), -1) for group in groups]
+    small, clean = (torch.cat([getattr(group, name) for group in groups]) for name in ("small", "clean"))
+    return Group(small, clean, torch.cat(conditions))
 
 
 def described(start_from: str) -> str:
@@ -306,15 +318,16 @@ def take_trunk(network: Network, checkpoint: Path) -> None:
         raise ValueError(f"{checkpoint} is of another shape: missing {missing}, unexpected {unexpected}")
 
 
-def train(run: Run, pictures: Pictures, checkpoint: Path, stop_at: int) -> None:
-    """Steps until `stop_at`, with a checkpoint and a line of log every `checkpoint_seconds`."""
+def train(run: Run, pictures: Pictures, checkpoint: Path, stop_at: int, seconds: float = 0.0) -> None:
+    """Steps until `stop_at` or for `seconds`, with a checkpoint and a line of log every `checkpoint_seconds`."""
     recipe, started, lately, losses = run.recipe, time.monotonic(), time.monotonic(), []
     before, first = run.seconds, run.step
     stopping = asked_to_stop()
     last = False
     while run.step < stop_at and not last:
         losses.append(run.turn(pictures))
-        now, last = time.monotonic(), any_of_team(stopping.is_set())
+        now = time.monotonic()
+        last = any_of_team(stopping.is_set() or 0.0 < seconds <= now - started)
         if now - lately >= recipe.checkpoint_seconds or run.step == stop_at or last:
             run.seconds = before + now - started
             if team()[0] == 0:
@@ -356,6 +369,8 @@ def options(about: str) -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=0, help="0: as many as PyTorch takes")
     parser.add_argument("--compile", action="store_true", help="torch.compile: minutes at the start, then faster steps")
     parser.add_argument("--winograd", action="store_true", help="winograd.cpp: on a CPU without AMX half the time")
+    parser.add_argument("--resident", action="store_true", help="as on a GPU: pictures held there, one batch a step")
+    parser.add_argument("--minutes", type=float, default=0.0, help="pause after so long: a slice of a borrowed machine")
     parser.add_argument("--cool-down", type=int, default=0, help="so many steps to a small rate, into NAME-cooled.pt")
     parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
     return parser
@@ -379,9 +394,10 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
         run.restore(checkpoint)
     if arguments.cool_down:
         checkpoint = cooling(run, checkpoint, arguments.cool_down)
+    run.by_sample = pictures.resident
     if arguments.winograd:
         run.network.by = Winograd
-    train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps)
+    train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps, arguments.minutes * 60.0)
 
 
 def cooling(run: Run, warm: Path, steps: int) -> Path:
@@ -395,12 +411,13 @@ def cooling(run: Run, warm: Path, steps: int) -> Path:
     return cooled
 
 
-def main() -> None:
+def main(given: list[str] | None = None) -> None:
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     recipe = prepare(arguments)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
+    held = arguments.resident or arguments.device.startswith("cuda")
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device, held)
     go_on(Run(recipe, arguments.device, arguments.compile), pictures, arguments)
 
 
