@@ -18,16 +18,24 @@ pub(crate) enum Input {
     Box,
     /// By bicubic, then a JPEG of this quality, colours at half the size (4:2:0).
     Jpeg(u8),
+    /// By bicubic, then noise of this standard deviation in every channel, levels of 255.
+    Noisy(u8),
+    /// By bicubic, then blurred by a Gaussian of so many tenths of a pixel.
+    Soft(u8),
 }
 
 impl Input {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Clean,
         Self::Box,
         Self::Jpeg(90),
         Self::Jpeg(75),
         Self::Jpeg(50),
         Self::Jpeg(30),
+        Self::Noisy(10),
+        Self::Noisy(20),
+        Self::Soft(8),
+        Self::Soft(12),
     ];
 
     pub(crate) fn name(self) -> String {
@@ -35,12 +43,14 @@ impl Input {
             Self::Clean => "clean".to_owned(),
             Self::Box => "box".to_owned(),
             Self::Jpeg(quality) => format!("JPEG {quality}"),
+            Self::Noisy(levels) => format!("noise {levels}"),
+            Self::Soft(tenths) => format!("blur {}.{}", tenths / 10, tenths % 10),
         }
     }
 
-    /// What is furthest from the truth: that a JPEG is clean, or that a clean picture was a JPEG of quality 50.
+    /// What is furthest from the truth: that a damaged picture is clean, or that a clean one was a JPEG of quality 50.
     pub(crate) fn lie(self) -> anyhow::Result<Condition> {
-        if matches!(self, Self::Jpeg(_)) {
+        if !matches!(self, Self::Clean | Self::Box) {
             return Ok(Condition::CLEAN);
         }
         // Too small to be doubted: the tables as they are.
@@ -68,12 +78,14 @@ impl Small {
         let (width, height) = (clean.width() / factor, clean.height() / factor);
         let kernel = match input {
             Input::Box => Kernel::Box,
-            Input::Clean | Input::Jpeg(_) => Kernel::Bicubic,
+            _ => Kernel::Bicubic,
         };
         let small = resize(clean, width, height, kernel);
         match input {
             Input::Jpeg(quality) => Self::compressed(&small, quality),
             Input::Clean | Input::Box => Self::read(&small.to_png()?),
+            Input::Noisy(levels) => Self::read(&noisy(&small, levels).to_png()?),
+            Input::Soft(tenths) => Self::read(&soft(&small, f64::from(tenths) / 10.0).to_png()?),
         }
     }
 
@@ -99,6 +111,51 @@ impl Small {
             condition: source.condition,
         })
     }
+}
+
+/// The same noise for the same picture: SplitMix64 (Steele et al. 2014), twelve uniform numbers to a normal one.
+fn noisy(picture: &Rgb8, levels: u8) -> Rgb8 {
+    let mut state = 7u64;
+    let mut uniform = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut add = |sample: u8| {
+        let normal = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        (f64::from(sample) + normal * f64::from(levels) + 0.5).clamp(0.0, 255.0) as u8
+    };
+    Rgb8::paint(picture.width(), picture.height(), |x, y| {
+        picture.pixel(x, y).map(&mut add)
+    })
+}
+
+/// A Gaussian of `sigma` pixels, edges repeated.
+fn soft(picture: &Rgb8, sigma: f64) -> Rgb8 {
+    let reach = (4.0 * sigma).ceil() as isize;
+    let taps: Vec<f64> = (-reach..=reach)
+        .map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp())
+        .collect();
+    let sum: f64 = taps.iter().sum::<f64>().powi(2);
+    let (width, height) = (picture.width() as isize, picture.height() as isize);
+    Rgb8::paint(picture.width(), picture.height(), |x, y| {
+        let mut mean = [0.5; 3];
+        for (dy, down) in (-reach..=reach).zip(&taps) {
+            for (dx, across) in (-reach..=reach).zip(&taps) {
+                let (x, y) = (x as isize + dx, y as isize + dy);
+                let at = picture.pixel(
+                    x.clamp(0, width - 1) as usize,
+                    y.clamp(0, height - 1) as usize,
+                );
+                let weight = down * across / sum;
+                mean.iter_mut()
+                    .zip(at)
+                    .for_each(|(mean, sample)| *mean += weight * f64::from(sample));
+            }
+        }
+        mean.map(|value| value as u8)
+    })
 }
 
 #[cfg(test)]

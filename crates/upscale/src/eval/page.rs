@@ -32,7 +32,7 @@ struct Sheet {
     draw: fn() -> Rgb8,
 }
 
-const SHEETS: [Sheet; 5] = [
+const SHEETS: [Sheet; 8] = [
     Sheet {
         name: "scene-4x",
         title: "Drawn scene, clean, 4x",
@@ -45,6 +45,27 @@ const SHEETS: [Sheet; 5] = [
         title: "Drawn scene, from a JPEG of quality 50, 4x",
         scale: Scale::X4,
         input: Input::Jpeg(50),
+        draw: drawn::harbour,
+    },
+    Sheet {
+        name: "scene-4x-noise-20",
+        title: "Drawn scene with noise of 20 levels, 4x",
+        scale: Scale::X4,
+        input: Input::Noisy(20),
+        draw: drawn::harbour,
+    },
+    Sheet {
+        name: "scene-4x-soft",
+        title: "Drawn scene, blurred by 1.2 pixels, 4x",
+        scale: Scale::X4,
+        input: Input::Soft(12),
+        draw: drawn::harbour,
+    },
+    Sheet {
+        name: "scene-2x-noise-10",
+        title: "Drawn scene with noise of 10 levels, 2x",
+        scale: Scale::X2,
+        input: Input::Noisy(10),
         draw: drawn::harbour,
     },
     Sheet {
@@ -120,15 +141,16 @@ stands in their cards beside the weights and in [How they were trained](training
 
 ## At 100 %: bicubic on the left, ours on the right
 
-The pictures are drawn by this program (`crates/upscale/src/drawn/`), made two or four times smaller, compressed where
-it says so, and enlarged again. Shown is the part in which the two differ most.
+The pictures are drawn by this program (`crates/upscale/src/drawn/`), made two or four times smaller, damaged as it says,
+and enlarged again. Shown is the part in which the two differ most.
 {shown}
 ## Figures
 
 PSNR on Y (BT.601) in dB, a border of the scale shaved. Small pictures by MATLAB's antialiased bicubic, or by the mean of
-squares (\"box\"); JPEGs with colours at half the size. The network was told what the file says of its quantisation, as
-in the service (ours); nothing; or a lie: that a JPEG is clean, that a clean picture was a JPEG of quality 50. Strokes:
-the share of ink that a page of text has in common with the original, bicubic → ours.
+squares (\"box\"); JPEGs with colours at half the size; noise in levels of 255, blur in pixels. The network was told
+what the file says of its quantisation and the estimate of noise and softness, as in the service (ours); nothing; or a
+lie: that a damaged picture is clean, that a clean one was a JPEG of quality 50. Strokes: the share of ink that a page
+of text has in common with the original, bicubic → ours.
 
 {figures}
 ## Gates
