@@ -27,7 +27,7 @@ mod vp8_header;
 
 pub use alpha::AlphaPlane;
 pub use balance::balance;
-pub use check::{CheckFailure, Fidelity};
+pub use check::{CheckFailure, Fidelity, check_result};
 pub use decode::{Source, decode, read_header};
 pub use delta_e::{delta_e_2000, lab};
 pub use error::{ImageError, WriteError};
