@@ -49,8 +49,11 @@ const FLAT_SHARE_MIN: f64 = 0.3;
 const SHIFT_MIN: f64 = 0.6;
 /// … belongs there when that explains this much of the error (root mean square; ideal: 0.009) …
 const SHIFT_EXPLAINED_FLOOR: f64 = 0.014;
-/// … and this share of the squared error left there (a smeared result whose thin lines are gone: 0.35, one-pixel patterns: 0.47).
-const SHIFT_EXPLAINED_SHARE: f64 = 0.6;
+/// … and this share of the squared error left there …
+const SHIFT_EXPLAINED_SHARE: f64 = 0.25;
+/// … and further away than this, where slopes hardly reach, this share (one-pixel patterns, smoothed: 0.47).
+const SHIFT_FAR: f64 = 1.5;
+const FAR_EXPLAINED_SHARE: f64 = 0.6;
 
 /// Sums over one square.
 #[derive(Debug, Clone, Default)]
@@ -217,10 +220,15 @@ impl Measures {
 }
 
 fn is_shifted(place: &Place) -> bool {
+    let distance = place.shift.0.abs().max(place.shift.1.abs());
+    let share = if distance > SHIFT_FAR {
+        FAR_EXPLAINED_SHARE
+    } else {
+        SHIFT_EXPLAINED_SHARE
+    };
     let shifted_squares = place.shifted_error.powi(2);
-    let explained_min = SHIFT_EXPLAINED_FLOOR.powi(2) + SHIFT_EXPLAINED_SHARE * shifted_squares;
-    place.shift.0.abs().max(place.shift.1.abs()) > SHIFT_MIN
-        && place.error.powi(2) - shifted_squares > explained_min
+    let explained_min = SHIFT_EXPLAINED_FLOOR.powi(2) + share * shifted_squares;
+    distance > SHIFT_MIN && place.error.powi(2) - shifted_squares > explained_min
 }
 
 /// Whether blur explains the error so well that it is what restoration changed. The numbers are root mean squares.
