@@ -20,8 +20,6 @@ from .rendered import is_pixel_art, page
 
 # Every clean picture is cut to a multiple of this.
 MULTIPLE = 4
-# Of the patches, how many come from the pages drawn by code.
-PAGE_SHARE = 1.0 / 6.0
 PICTURE_PIXELS_MAX = 16_000_000
 
 
@@ -64,6 +62,8 @@ class Pictures:
         cache.mkdir(parents=True, exist_ok=True)
         # `resident`: all of the pictures are held on the device, and patches are gathered there.
         self.scale, self.device, self.resident = scale, device, resident
+        # Of the patches, how many come from the pages drawn by code.
+        self.page_share = 1.0 / 6.0
         # The key changes with the list of pictures: a cache of another list is never taken for this one.
         key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
         self.clean = packed(cache / f"clean-{key}", (read_picture(folder / name) for name in names))
@@ -73,7 +73,7 @@ class Pictures:
 
     def patches(self, draw: np.random.Generator, size: int, side: int, pixel_art: bool = True) -> Tensor:
         """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
-        drawn = draw.random(size) < PAGE_SHARE if self.pages else [False] * size
+        drawn = draw.random(size) < self.page_share if self.pages else [False] * size
         among = None if pixel_art else self.painted
         places = [self.pages.place(draw, side, among) if one else self.clean.place(draw, side) for one in drawn]
         chosen = [self.pages if one else self.clean for one in drawn]

@@ -68,6 +68,7 @@ class Recipe:
     damaged: int = 0
     damaged_groups: int = 1
     pages: int = 0
+    page_share: float = 1.0 / 6.0
     muon: bool = False
     patch_sides: tuple[int, ...] = (32, 48, 64)
     rate_peak: float = 2e-3
@@ -394,7 +395,7 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
         run.restore(checkpoint)
     if arguments.cool_down:
         checkpoint = cooling(run, checkpoint, arguments.cool_down)
-    run.by_sample = pictures.resident
+    run.by_sample, pictures.page_share = pictures.resident, run.recipe.page_share
     if arguments.winograd:
         run.network.by = Winograd
     train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps, arguments.minutes * 60.0)
