@@ -25,6 +25,7 @@ pub(crate) use self::{
     },
     user::{LinkArgs, UserCommand},
 };
+use crate::parameters::ParameterFlags;
 
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
 #[derive(Debug, Parser)]
@@ -253,9 +254,8 @@ pub(crate) struct FileArgs {
     pub(crate) scale: Option<Scale>,
     #[command(flatten)]
     pub(crate) model: FileModel,
-    /// Improve faces; lowers the size cap.
-    #[arg(long)]
-    pub(crate) face_enhance: bool,
+    #[command(flatten)]
+    pub(crate) parameters: ParameterFlags,
     /// `max` takes eight times as long: the mean of the picture's eight orientations.
     #[arg(long, value_enum, default_value_t = Quality::Standard)]
     pub(crate) quality: Quality,

@@ -47,7 +47,7 @@ pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<()> {
     #[cfg(debug_assertions)]
     crate::fault::commit();
     let mut out = BufWriter::new(io::stdout().lock());
-    let network = handed.read(order.scale)?;
+    let network = handed.read(order.parameters.scale)?;
     let mut answer = work(&order, (kernels, network.as_ref()), &source, &mut out);
     drop(source);
     if let Answer::Done { facts, .. } = &mut answer {
@@ -63,12 +63,11 @@ fn work(
     out: &mut impl Write,
 ) -> Answer {
     let pipeline_order = pipeline::Order {
-        scale: order.scale,
+        parameters: order.parameters,
         threads: order.threads.into(),
         kernels,
         pixels_max: order.source_pixels_max,
         network,
-        face_enhance: order.face_enhance,
         ensemble: false,
         clock: pipeline::wall,
     };

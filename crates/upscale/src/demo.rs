@@ -16,7 +16,7 @@ use tokio::{
     sync::oneshot,
 };
 use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
-use upscale_core::{Credits, Scale, limits};
+use upscale_core::{Credits, Parameters, Scale, limits};
 use upscale_image::{
     decode,
     quality::{Kernel, Rgb8, resize},
@@ -66,7 +66,7 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let client = Client::new(&service.api, &key)?;
     let results = block_on(order_all(&client, &pictures, &started))?;
     save(&results, &args.out)?;
-    settle_up(&service, &account, results.len(), &started)?;
+    settle_up(&service, &account, &results, &started)?;
     service.stop()?;
     started.says("the service stopped in order")?;
     output::line(&format!(
@@ -159,6 +159,8 @@ struct Done<'a> {
     picture: &'a Picture,
     scale: Scale,
     png: Vec<u8>,
+    /// What its task said it cost.
+    charged: Credits,
 }
 
 /// An order under way.
@@ -179,7 +181,7 @@ async fn order_all<'a>(
     let mut orders = Vec::new();
     for picture in pictures {
         for scale in Scale::ALL {
-            if picture.pixels > limits::source_pixels_max(scale, false) {
+            if picture.pixels > limits::source_pixels_max(Parameters::at(scale)) {
                 timeline.says(&format!(
                     "{} is too large for {scale}: left out",
                     picture.path
@@ -248,6 +250,7 @@ async fn finish<'a>(
         picture,
         scale,
         png,
+        charged: Credits::from_thousandths(task.thousandths_charged),
     })
 }
 
@@ -300,17 +303,17 @@ fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
     write_whole(&out.join("before-after.png"), &composed.to_png()?)
 }
 
-/// The books after all of it: charged exactly the price of each result, nothing reserved, the audit clean.
+/// The books after all of it: charged exactly what each task said it cost, nothing reserved, the audit clean.
 fn settle_up(
     service: &Running,
     account: &str,
-    count: usize,
+    results: &[Done<'_>],
     timeline: &Timeline,
 ) -> anyhow::Result<()> {
     timeline.says("the ledger, newest first:\n")?;
     output::line(service.show(&["account", "ledger", account])?.trim_end())?;
     let shown = service.operate(&["account", "show", account])?;
-    let charged: Credits = std::iter::repeat_n(limits::PRICE, count).sum();
+    let charged: Credits = results.iter().map(|done| done.charged).sum();
     let is_right = format!("{} {}", shown["charged"], shown["reserved"]) == format!("{charged} 0");
     ensure!(
         is_right,

@@ -9,14 +9,17 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use upscale_core::{Scale, limits::SOURCE_BYTES_MAX};
+use upscale_core::{
+    Scale,
+    limits::{SOURCE_BYTES_MAX, source_pixels_max},
+};
 use upscale_image::ImageError;
 
 use crate::{
     args::{FileArgs, Quality},
     child::status_bytes,
     kernels,
-    pipeline::{self, Order, PipelineError, Upscaled, pixels_max, upscale_image},
+    pipeline::{self, Order, PipelineError, Upscaled, upscale_image},
 };
 
 /// A pixel of 16-bit RGBA has 8 bytes, so no file of that many pixels has reason to be longer.
@@ -29,15 +32,15 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
     let brought = args.model.load(args.scale)?;
     let scale = brought.as_ref().map(|(_, scale)| *scale).or(args.scale);
     let scale = scale.unwrap_or(Scale::X2);
+    let parameters = args.parameters.at(scale);
     let order = Order {
-        scale,
+        parameters,
         network: brought.as_ref().map(|(network, _)| network),
         threads: threads(args.threads),
         kernels: kernels::from_environment()?,
         pixels_max: args
             .pixels_max
-            .unwrap_or_else(|| pixels_max(scale, args.face_enhance)),
-        face_enhance: args.face_enhance,
+            .unwrap_or_else(|| source_pixels_max(parameters)),
         ensemble: args.quality == Quality::Max,
         clock: pipeline::wall,
     };
@@ -46,7 +49,7 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
     let upscaled = upscale(&bytes, &order, args)?;
     write_whole(&args.output, &upscaled.png)?;
     report(&args.output, &upscaled, started.elapsed());
-    if args.face_enhance {
+    if parameters.face_enhance {
         eprintln!("{} faces", upscaled.faces);
     }
     if args.timings {

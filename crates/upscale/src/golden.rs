@@ -4,7 +4,7 @@
 
 use anyhow::{Context, anyhow, ensure};
 use upscale_api::ApiState;
-use upscale_core::Scale;
+use upscale_core::{Parameters, Scale};
 use upscale_engine::KernelSet;
 use upscale_image::{decode, quality::Rgb8};
 use upscale_worker::ChildOptions;
@@ -53,7 +53,7 @@ pub(crate) async fn check(options: &ChildOptions) -> anyhow::Result<()> {
 }
 
 async fn upscaled(options: &ChildOptions, scale: Scale, source: &[u8]) -> anyhow::Result<Rgb8> {
-    let order = options.order(scale, false);
+    let order = options.order(Parameters::at(scale));
     let made = options.upscale(&order, source).await?;
     let pixels_max = u64::from(made.facts.width) * u64::from(made.facts.height);
     let picture = decode(&made.png, pixels_max).context("the golden result")?;

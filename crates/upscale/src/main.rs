@@ -27,6 +27,7 @@ mod metrics;
 mod model;
 mod open_files;
 mod output;
+mod parameters;
 mod pipeline;
 mod running;
 mod sandbox;

@@ -6,7 +6,7 @@ mod work;
 use std::{sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
-use upscale_core::{Condition, Pixels, Scale, limits};
+use upscale_core::{Condition, Parameters, Pixels};
 use upscale_engine::{
     Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
     UpscaleError,
@@ -20,8 +20,8 @@ use self::work::Work;
 /// What to do with an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order<'a> {
-    /// 2x or 4x.
-    pub(crate) scale: Scale,
+    /// What is asked for.
+    pub(crate) parameters: Parameters,
     /// Threads for this image, ≥ 1.
     pub(crate) threads: usize,
     /// Which kernels to use; none: the fastest that the CPU can run.
@@ -32,8 +32,6 @@ pub(crate) struct Order<'a> {
     pub(crate) network: Option<&'a Arc<Network>>,
     /// Whether the networks run on all eight orientations of the picture, for the mean.
     pub(crate) ensemble: bool,
-    /// Whether faces are looked for and made clearer.
-    pub(crate) face_enhance: bool,
     /// What the stages are timed by: [`wall`] or [`processor`].
     pub(crate) clock: Clock,
 }
@@ -116,11 +114,6 @@ impl From<ModelError> for PipelineError {
     }
 }
 
-/// The contract's cap for an order.
-pub(crate) fn pixels_max(scale: Scale, face_enhance: bool) -> u64 {
-    limits::source_pixels_max(scale, face_enhance)
-}
-
 /// Upscales the image in `bytes`. `progress` hears the finished share, from 0 to 1, now and then.
 ///
 /// # Errors
@@ -165,7 +158,7 @@ fn attempt(
     let alpha = upscale_alpha(source, &mut work)?;
     work.engine = brought.as_ref().unwrap_or(&shipped);
     let mut png = Vec::new();
-    let factor = order.scale.factor();
+    let factor = order.parameters.scale.factor();
     let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(order.clock);
     if let Some(faces) = &faces {
@@ -222,17 +215,17 @@ fn enhance_faces(
     order: &Order,
     options: &EngineOptions,
 ) -> Result<Option<EnhancedFaces>, PipelineError> {
-    if !order.face_enhance {
+    if !order.parameters.face_enhance {
         return Ok(None);
     }
     let Some(enhancer) = FaceEnhancer::shipped(options.clone())? else {
         return Ok(None);
     };
     let faces = enhancer
-        .enhance(&source.color, order.scale, source.condition)
+        .enhance(&source.color, order.parameters.scale, source.condition)
         .map_err(|error| engine_failed(&error))?;
     let keep_colours =
-        |area: &Pixels, made: &mut Vec<f32>| balance(area, order.scale.factor(), made);
+        |area: &Pixels, made: &mut Vec<f32>| balance(area, order.parameters.scale.factor(), made);
     Ok(Some(faces.corrected(&source.color, keep_colours)))
 }
 
@@ -260,16 +253,19 @@ mod real_faces;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use upscale_core::Scale;
     use upscale_image::quality::Rgb8;
 
     fn order(scale: Scale) -> Order<'static> {
         Order {
             network: None,
             kernels: None,
-            scale,
+            parameters: Parameters {
+                face_enhance: true,
+                ..Parameters::at(scale)
+            },
             threads: 2,
             pixels_max: 24 * 18,
-            face_enhance: true,
             ensemble: false,
             clock: wall,
         }

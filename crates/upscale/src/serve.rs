@@ -336,6 +336,7 @@ fn store_options(args: &ProcessArgs) -> StoreOptions {
         lease_seconds: args.lease,
         result_retention_hours: args.result_retention,
         record_retention_days: args.record_retention,
+        ..StoreOptions::default()
     }
 }
 

@@ -1,9 +1,12 @@
 //! Values of the domain as operators see them: exact amounts, times as RFC 3339.
 
-use serde::{Serialize, Serializer, ser::Error};
+use serde::{
+    Serialize, Serializer,
+    ser::{Error, SerializeMap},
+};
 use serde_json::value::RawValue;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use upscale_core::{Credits, Timestamp};
+use upscale_core::{Credits, Parameters, Timestamp};
 
 /// Credits as an exact JSON number such as 0.7, never through a float.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +16,21 @@ impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = RawValue::from_string(self.0.to_string()).map_err(S::Error::custom)?;
         number.serialize(serializer)
+    }
+}
+
+/// The fields of an order's parameters, by the API's names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OrderedParameters(pub(crate) Parameters);
+
+impl Serialize for OrderedParameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, json) in self.0.fields() {
+            let value = RawValue::from_string(json).map_err(S::Error::custom)?;
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
     }
 }
 

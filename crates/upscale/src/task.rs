@@ -11,7 +11,7 @@ use crate::{
     args::{ActionArgs, DataArgs, TaskCommand},
     data::{account_id, block_on, open_existing_store},
     output,
-    shown::{time, time_if_any},
+    shown::{Amount, OrderedParameters, time, time_if_any},
 };
 
 /// Tasks that one create request can have made.
@@ -42,8 +42,9 @@ struct TaskBody {
     refund: Option<&'static str>,
     message: Option<String>,
     source: String,
-    scale: u32,
-    face_enhance: bool,
+    #[serde(flatten)]
+    parameters: OrderedParameters,
+    price: Amount,
     created_at: String,
     finished_at: Option<String>,
     attempts: Option<u32>,
@@ -71,8 +72,8 @@ impl From<&OperatorTask> for TaskBody {
             refund,
             message,
             source: without_query(&found.source_url).to_owned(),
-            scale: found.scale.factor() as u32,
-            face_enhance: found.face_enhance,
+            parameters: OrderedParameters(found.task.parameters),
+            price: Amount(found.task.price),
             created_at: time(found.task.created_at),
             finished_at: time_if_any(found.finished_at),
             attempts: job.map(|job| job.attempt),
@@ -164,13 +165,12 @@ fn print(found: &[OperatorTask], as_json: bool) -> anyhow::Result<()> {
             Some(refund) => format!("{}, {refund}", task.status),
             None => task.status.to_owned(),
         };
-        let faces = if task.face_enhance { ", faces" } else { "" };
         vec![
             task.task.clone(),
             task.account.clone(),
             task.request.clone(),
             state,
-            format!("{}x{faces}", task.scale),
+            task.parameters.0.to_string(),
             task.created_at.clone(),
             task.finished_at.clone().unwrap_or_default(),
             task.attempts

@@ -1,8 +1,8 @@
 //! The create request's body: JSON text to [`NewTask`], doubt to type.
 //!
 //! Which of several faults is named: media type, size, JSON (duplicate fields included), then unknown and
-//! callback fields in the order sent, then `image_url` missing, `scale`, `face_enhance`, `output_format`;
-//! then the caller checks `Idempotency-Key`; then what is wrong with `image_url` itself.
+//! callback fields in the order sent, then `image_url` missing, the parameters in the order of [`Parameters`],
+//! `output_format`; then the caller checks `Idempotency-Key`; then what is wrong with `image_url` itself.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use upscale_core::{InvalidRequest, NewTask, Scale, SourceUrl};
+use upscale_core::{InvalidRequest, NewTask, Parameters, SourceUrl};
 
 /// Characters of a name that an error repeats.
 const NAME_CHARS_MAX: usize = 64;
@@ -22,8 +22,7 @@ const CALLBACKS: [&str; 4] = ["callback_url", "webhook_url", "webhook", "callbac
 #[derive(Debug)]
 pub(crate) struct CreateBody {
     image_url: Box<RawValue>,
-    scale: Scale,
-    face_enhance: bool,
+    parameters: Parameters,
 }
 
 impl CreateBody {
@@ -34,20 +33,18 @@ impl CreateBody {
         for (name, _) in &fields {
             check_name(name)?;
         }
-        let find = |name| {
+        let find = |name: &str| {
             fields
                 .iter()
                 .find(|(found, _)| found == name)
                 .map(|(_, raw)| raw)
         };
         let image_url = find("image_url").ok_or(InvalidRequest::MissingImageUrl)?;
-        let scale = find("scale").map_or(Ok(Scale::X2), |raw| parse_scale(raw))?;
-        let face_enhance = find("face_enhance").map_or(Ok(false), |raw| parse_face_enhance(raw))?;
+        let parameters = Parameters::parse(|name| find(name).map(|raw| raw.get()))?;
         find("output_format").map_or(Ok(()), |raw| check_output_format(raw))?;
         Ok(Self {
             image_url: image_url.clone(),
-            scale,
-            face_enhance,
+            parameters,
         })
     }
 
@@ -57,8 +54,7 @@ impl CreateBody {
             .map_err(|_| InvalidRequest::ImageUrl("it must be a string"))?;
         Ok(NewTask {
             source_url: SourceUrl::parse(&text)?,
-            scale: self.scale,
-            face_enhance: self.face_enhance,
+            parameters: self.parameters,
         })
     }
 }
@@ -136,8 +132,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 }
 
 fn check_name(name: &str) -> Result<(), InvalidRequest> {
+    let parameters = Parameters::default().fields();
     match name {
-        "image_url" | "scale" | "face_enhance" | "output_format" => Ok(()),
+        "image_url" | "output_format" => Ok(()),
+        _ if parameters.iter().any(|(known, _)| *known == name) => Ok(()),
         _ if CALLBACKS.contains(&name) => Err(InvalidRequest::Callback(name.to_owned())),
         _ => Err(InvalidRequest::UnknownParameter(shortened(name))),
     }
@@ -150,22 +148,6 @@ fn shortened(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).chain(['…']).collect()
 }
 
-/// Any spelling of the number 2 or 4 (`2.0`, `0.4e1`): JSON knows numbers, not integers. A double is
-/// what every JSON implementation reads a number as (RFC 7493).
-fn parse_scale(raw: &RawValue) -> Result<Scale, InvalidRequest> {
-    let is_number = raw.get().starts_with(|first: char| first.is_ascii_digit());
-    let factor = match raw.get().parse::<f64>() {
-        Ok(2.0) if is_number => 2,
-        Ok(4.0) if is_number => 4,
-        _ => return Err(InvalidRequest::Scale),
-    };
-    Scale::from_factor(factor).ok_or(InvalidRequest::Scale)
-}
-
-fn parse_face_enhance(raw: &RawValue) -> Result<bool, InvalidRequest> {
-    raw.get().parse().map_err(|_| InvalidRequest::FaceEnhance)
-}
-
 fn check_output_format(raw: &RawValue) -> Result<(), InvalidRequest> {
     match serde_json::from_str::<String>(raw.get()) {
         Ok(format) if format == "png" => Ok(()),
@@ -176,6 +158,7 @@ fn check_output_format(raw: &RawValue) -> Result<(), InvalidRequest> {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use upscale_core::Scale;
 
     use super::*;
 
@@ -197,12 +180,16 @@ mod tests {
     #[test]
     fn defaults_are_2x_without_face_enhance() {
         let task = answer(format!(r#"{{"image_url":"{URL}"}}"#).as_bytes()).unwrap();
-        assert_eq!((task.scale, task.face_enhance), (Scale::X2, false));
+        assert_eq!(task.parameters, Parameters::at(Scale::X2));
         let all = format!(
             r#" {{"output_format":"png","face_enhance":true,"scale":4,"image_url":"{URL}"}} "#
         );
         let task = answer(all.as_bytes()).unwrap();
-        assert_eq!((task.scale, task.face_enhance), (Scale::X4, true));
+        let faces = Parameters {
+            face_enhance: true,
+            ..Parameters::at(Scale::X4)
+        };
+        assert_eq!(task.parameters, faces);
         assert_eq!(task.source_url.as_str(), URL);
     }
 

@@ -151,8 +151,8 @@ fn refusal(outcome: CreateOutcome) -> ApiError {
             limit,
             retry_after_seconds,
         },
-        CreateOutcome::InsufficientCredits { available } => {
-            ApiError::InsufficientCredits { available }
+        CreateOutcome::InsufficientCredits { available, price } => {
+            ApiError::InsufficientCredits { available, price }
         }
         CreateOutcome::Overloaded {
             retry_after_seconds,

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use upscale_core::{Credits, InvalidRequest, limits};
+use upscale_core::{Credits, InvalidRequest};
 use upscale_store::StoreError;
 use utoipa::ToSchema;
 
@@ -23,11 +23,8 @@ pub(crate) enum ApiError {
     #[error("The API key is invalid or was revoked.")]
     InvalidApiKey,
     /// Fewer credits than the price.
-    #[error(
-        "Not enough credits: a task costs {}, {available} are available.",
-        limits::PRICE
-    )]
-    InsufficientCredits { available: Credits },
+    #[error("Not enough credits: a task costs {price}, {available} are available.")]
+    InsufficientCredits { available: Credits, price: Credits },
     /// The account never bought credits.
     #[error("API access opens with the account's first credit purchase.")]
     ApiAccessRequired,
@@ -285,6 +282,8 @@ pub(crate) struct ErrorFields {
 
 #[cfg(test)]
 mod tests {
+    use upscale_core::limits;
+
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use axum::{
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::value::RawValue;
 use upscale_core::{
-    Credits, FAILURE_CODE, RefundStatus, Task, TaskId, TaskState, limits, poll_after_seconds,
+    Credits, FAILURE_CODE, RefundStatus, Task, TaskId, TaskState, poll_after_seconds,
 };
 
 use utoipa::{
@@ -240,7 +240,7 @@ pub(crate) fn add_reading_headers(task: &Task, state: &ApiState, response: &mut 
 pub(crate) fn task_body(task: &Task, get: String, result_url: String) -> TaskBody {
     let (id, object) = (task.id.as_str().to_owned(), Upscale::Upscale);
     let nothing = ExactCredits(Credits::ZERO);
-    let price = ExactCredits(limits::PRICE);
+    let price = ExactCredits(task.price);
     match &task.state {
         TaskState::Processing => TaskBody::Processing(ProcessingTask {
             id,
@@ -286,7 +286,7 @@ pub(crate) fn task_body(task: &Task, get: String, result_url: String) -> TaskBod
 
 #[cfg(test)]
 mod tests {
-    use upscale_core::{AccountId, FailureMessage, ResultFile, Timestamp};
+    use upscale_core::{AccountId, FailureMessage, Parameters, ResultFile, Timestamp, limits};
 
     use super::*;
 
@@ -294,6 +294,8 @@ mod tests {
         let task = Task {
             id: TaskId::parse("ups_01234567890123456789012345").unwrap(),
             account_id: AccountId::random().unwrap(),
+            parameters: Parameters::default(),
+            price: limits::PRICE,
             created_at: Timestamp::from_micros(0),
             deadline_at: Timestamp::from_micros(0),
             state,

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 /// One image to upscale. The service checks it: a wrong value comes back as [`Error::Refused`] with its words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
     /// Public HTTPS address whose path ends in .jpg, .jpeg, .png or .webp.
     pub image_url: String,

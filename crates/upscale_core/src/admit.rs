@@ -116,9 +116,14 @@ const ACTIVE_TASKS_COUNTED_MAX: u32 = limits::ACTIVE_TASKS_MAX - 1;
 /// Weight of one more job in the moving average: half of it is older than eleven jobs.
 const PACE_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Decides in the contract's order: active, day, credits, then capacity.
+/// Decides about a task of this price in the contract's order: active, day, credits, then capacity.
 #[must_use]
-pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admission {
+pub fn admit(
+    account: AccountFacts,
+    queue: QueueFacts,
+    price: Credits,
+    now: Timestamp,
+) -> Admission {
     if account.active_tasks >= account.limits.active_tasks {
         let retry_after_seconds = seconds_within(queue.seconds_per_job, 30);
         return Admission::ActiveLimit {
@@ -131,7 +136,7 @@ pub fn admit(account: AccountFacts, queue: QueueFacts, now: Timestamp) -> Admiss
             retry_after_seconds,
         };
     }
-    if account.available < limits::PRICE {
+    if account.available < price {
         return Admission::InsufficientCredits;
     }
     let over = seconds_until_done(account, queue) - admission_limit_seconds(queue.deadline_seconds);
@@ -225,23 +230,23 @@ mod tests {
     #[test]
     fn the_last_of_each_limit_is_accepted_and_the_next_is_not() {
         assert_eq!(
-            admit(account(19, 2_499, 700), queue(19, 2), NOON),
+            admit(account(19, 2_499, 700), queue(19, 2), limits::PRICE, NOON),
             Admission::Accept
         );
         assert_eq!(
-            admit(account(20, 2_500, 0), queue(20, 2), NOON),
+            admit(account(20, 2_500, 0), queue(20, 2), limits::PRICE, NOON),
             Admission::ActiveLimit {
                 retry_after_seconds: 4
             }
         );
         assert_eq!(
-            admit(account(0, 2_500, 0), queue(0, 2), NOON),
+            admit(account(0, 2_500, 0), queue(0, 2), limits::PRICE, NOON),
             Admission::DailyLimit {
                 retry_after_seconds: 43_200
             }
         );
         assert_eq!(
-            admit(account(0, 0, 699), queue(0, 2), NOON),
+            admit(account(0, 0, 699), queue(0, 2), limits::PRICE, NOON),
             Admission::InsufficientCredits
         );
     }
@@ -258,7 +263,7 @@ mod tests {
                 limits,
                 ..account(active, today, 700)
             };
-            admit(facts, queue(0, 2), NOON)
+            admit(facts, queue(0, 2), limits::PRICE, NOON)
         };
         assert_eq!(admit(40, 2_999, with(41, 3_000)), Admission::Accept);
         assert!(matches!(
@@ -281,17 +286,17 @@ mod tests {
     fn a_backlog_that_would_pass_the_deadline_is_turned_away_before_anything_is_reserved() {
         // 162 s of 270 may be predicted: 40 turns of 4 s pass, 41 do not.
         assert_eq!(
-            admit(account(0, 0, 700), queue(79, 2), NOON),
+            admit(account(0, 0, 700), queue(79, 2), limits::PRICE, NOON),
             Admission::Accept
         );
         assert_eq!(
-            admit(account(0, 0, 700), queue(80, 2), NOON),
+            admit(account(0, 0, 700), queue(80, 2), limits::PRICE, NOON),
             Admission::Overloaded {
                 retry_after_seconds: 2
             }
         );
         assert_eq!(
-            admit(account(0, 0, 700), queue(1_000, 0), NOON),
+            admit(account(0, 0, 700), queue(1_000, 0), limits::PRICE, NOON),
             Admission::Overloaded {
                 retry_after_seconds: 60
             }
@@ -302,7 +307,7 @@ mod tests {
     fn scarce_room_goes_to_those_who_hold_least_of_it() {
         // 30 turns of 4 s leave 42 s: more than 19 active tasks are behind by; 35 turns leave 22 s.
         let accepts = |active, open| {
-            admit(account(active, 0, 700), queue(open, 2), NOON) == Admission::Accept
+            admit(account(active, 0, 700), queue(open, 2), limits::PRICE, NOON) == Admission::Accept
         };
         assert!(accepts(19, 59));
         assert!(accepts(11, 69));

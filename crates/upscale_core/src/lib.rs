@@ -11,6 +11,7 @@ mod idempotency;
 mod ids;
 mod invalid_request;
 pub mod limits;
+mod parameters;
 mod payment;
 mod pixels;
 mod retry;
@@ -37,6 +38,7 @@ pub use ids::{
     random_token,
 };
 pub use invalid_request::InvalidRequest;
+pub use parameters::Parameters;
 pub use payment::{Currency, NotCurrency, Package, Returns, credits_to_take_back, returned_amount};
 pub use pixels::{Pixels, Rows, WrongSampleCount};
 pub use retry::{AttemptFailure, NextStep, after_failure};

@@ -1,6 +1,6 @@
 //! Every number of the contract, once. Other rooms refer to these; none repeats one.
 
-use crate::{Credits, Scale};
+use crate::{Credits, Parameters, Scale};
 
 /// Largest source file, inclusive: 20 × 1024² bytes.
 pub const SOURCE_BYTES_MAX: u64 = 20 * 1024 * 1024;
@@ -18,7 +18,8 @@ pub const ACTIVE_TASKS_MAX: u32 = 20;
 pub const DAILY_TASKS_MAX: u32 = 2_500;
 /// Limits an operator may set for one account in place of the three above; each is 1 to this.
 pub const ACCOUNT_LIMIT_MAX: u32 = 1_000_000;
-/// Price of one successful upscale, 2x and 4x alike: 0.7 credit.
+/// Price of one successful upscale ordered now, 2x and 4x alike: 0.7 credit. What a task that is there costs is its
+/// own [`crate::Task::price`].
 pub const PRICE: Credits = Credits::from_thousandths(700);
 /// Shortest `Idempotency-Key`, in characters.
 pub const IDEMPOTENCY_KEY_CHARS_MIN: usize = 8;
@@ -64,8 +65,8 @@ pub const NAME_CHARS_MAX: usize = 100;
 
 /// Largest source frame, inclusive, in pixels (width × height).
 #[must_use]
-pub const fn source_pixels_max(scale: Scale, face_enhance: bool) -> u64 {
-    match (scale, face_enhance) {
+pub const fn source_pixels_max(parameters: Parameters) -> u64 {
+    match (parameters.scale, parameters.face_enhance) {
         (Scale::X2, false) => 1_500_000,
         (Scale::X2, true) => 800_000,
         (Scale::X4, false) => 750_000,

@@ -1,16 +1,14 @@
 //! A task as everyone sees it: what was ordered, and the three states it can be in.
 
-use crate::{AccountId, Scale, SourceUrl, TaskId, Timestamp, limits};
+use crate::{AccountId, Credits, Parameters, SourceUrl, TaskId, Timestamp, limits};
 
-/// What a customer orders, after defaults. `output_format` is always png and so is not a field.
+/// What a customer orders, after defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTask {
     /// Where the source is.
     pub source_url: SourceUrl,
-    /// 2x or 4x.
-    pub scale: Scale,
-    /// Whether faces are improved, with the smaller size caps.
-    pub face_enhance: bool,
+    /// What is to be done with it.
+    pub parameters: Parameters,
 }
 
 /// One task of one account.
@@ -20,6 +18,10 @@ pub struct Task {
     pub id: TaskId,
     /// Who alone may read it.
     pub account_id: AccountId,
+    /// What was ordered.
+    pub parameters: Parameters,
+    /// What was reserved when it was accepted, and is charged or returned, whatever a task costs today.
+    pub price: Credits,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it is terminal at the latest.

@@ -1,8 +1,8 @@
 //! What the store's verbs take and answer: plain facts, the same for every engine.
 
 use upscale_core::{
-    AccountId, Credits, FailureMessage, KeyId, OwnLimits, Permission, RequestId, ResultFile, Scale,
-    SourceUrl, Task, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS,
+    AccountId, Credits, FailureMessage, KeyId, OwnLimits, Parameters, Permission, RequestId,
+    ResultFile, SourceUrl, Task, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS,
 };
 
 /// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
@@ -27,18 +27,21 @@ pub struct StoreOptions {
     pub result_retention_hours: i64,
     /// Days task records and keys are kept.
     pub record_retention_days: i64,
+    /// What a task costs that is ordered from now on, above 0; those that are there keep their own price.
+    pub price: Credits,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         use upscale_core::limits::{
-            DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
+            DEADLINE_SECONDS, LEASE_SECONDS, PRICE, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
         };
         Self {
             deadline_seconds: DEADLINE_SECONDS,
             lease_seconds: LEASE_SECONDS,
             result_retention_hours: RESULT_RETENTION_HOURS,
             record_retention_days: RECORD_RETENTION_DAYS,
+            price: PRICE,
         }
     }
 }
@@ -174,6 +177,8 @@ pub enum CreateOutcome {
     InsufficientCredits {
         /// What there is.
         available: Credits,
+        /// What the task would have cost.
+        price: Credits,
     },
     /// The backlog would pass the deadline, or the account is stopped by a breached invariant.
     Overloaded {
@@ -197,10 +202,8 @@ pub struct Claim {
     pub crashes: u32,
     /// Where the source is.
     pub source_url: SourceUrl,
-    /// 2x or 4x.
-    pub scale: Scale,
-    /// Whether faces are improved.
-    pub face_enhance: bool,
+    /// What was ordered.
+    pub parameters: Parameters,
     /// The create request that ordered it, for logs.
     pub request_id: RequestId,
     /// When it was accepted.

@@ -2,7 +2,7 @@
 //! whose last attempt vanished; the second time ends the task instead.
 
 use upscale_core::{
-    AccountId, AttemptFailure, FailureMessage, NextStep, RequestId, Scale, SourceUrl, TaskId,
+    AccountId, AttemptFailure, FailureMessage, NextStep, Parameters, RequestId, SourceUrl, TaskId,
     Timestamp, after_failure,
 };
 
@@ -35,8 +35,7 @@ pub(crate) struct DueJob {
     pub(crate) was_claimed: bool,
     /// None when today's rules refuse what was accepted before an upgrade.
     pub(crate) source_url: Option<SourceUrl>,
-    pub(crate) scale: Scale,
-    pub(crate) face_enhance: bool,
+    pub(crate) parameters: Parameters,
     pub(crate) request_id: RequestId,
     pub(crate) created_at: Timestamp,
     pub(crate) deadline_at: Timestamp,
@@ -72,8 +71,7 @@ impl DueJob {
             transient_failures: self.transient_failures,
             crashes,
             source_url,
-            scale: self.scale,
-            face_enhance: self.face_enhance,
+            parameters: self.parameters,
             request_id: self.request_id,
             created_at: self.created_at,
             deadline_at: self.deadline_at,

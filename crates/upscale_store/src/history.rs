@@ -1,20 +1,16 @@
 //! What an account looks back on: its tasks with all that is recorded of them, its days, its ledger page by page.
 
-use upscale_core::{AccountId, KeyId, Scale, SourceUrl, Task, TaskId, Timestamp};
+use upscale_core::{AccountId, Credits, KeyId, SourceUrl, Task, TaskId, Timestamp};
 
 use crate::{KeyRecord, LedgerLine, Store, StoreError};
 
-/// A task with what was ordered and how it went.
+/// A task with its source and how it went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRecord {
-    /// Name, times and state.
+    /// What was ordered, its price, times and state.
     pub task: Task,
     /// Where the source is.
     pub source_url: SourceUrl,
-    /// 2x or 4x.
-    pub scale: Scale,
-    /// Whether faces are improved.
-    pub face_enhance: bool,
     /// The create request that ordered it.
     pub request_id: String,
     /// When it ended.
@@ -113,6 +109,8 @@ pub struct DayOfUse {
     pub failed: u32,
     /// Tasks accepted that day that are not over.
     pub processing: u32,
+    /// What those that have a result cost, each its own price.
+    pub charged: Credits,
 }
 
 impl Store {

@@ -2,8 +2,7 @@
 //! anyone, workers. Who may do so is decided before this is called.
 
 use upscale_core::{
-    AccountId, Credits, KeyId, OwnLimits, RequestId, Scale, Task, TaskId, Timestamp, TokenHash,
-    UserId,
+    AccountId, Credits, KeyId, OwnLimits, RequestId, Task, TaskId, Timestamp, TokenHash, UserId,
     limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX},
 };
 
@@ -100,10 +99,6 @@ pub struct OperatorTask {
     pub task: Task,
     /// Where the source is, as it was sent; its query may be a secret of the customer's.
     pub source_url: String,
-    /// 2x or 4x.
-    pub scale: Scale,
-    /// Whether faces are improved.
-    pub face_enhance: bool,
     /// The request that created it.
     pub request_id: RequestId,
     /// When it ended.

@@ -2,7 +2,7 @@
 //! admission. The engines gather the facts under their lock and write what was accepted.
 
 use upscale_core::{
-    AccountFacts, AccountId, Admission, IdempotencyKey, NewTask, NoRandomness, QueueFacts,
+    AccountFacts, AccountId, Admission, Credits, IdempotencyKey, NewTask, NoRandomness, QueueFacts,
     RequestId, Task, TaskId, TaskState, Timestamp, admit,
 };
 
@@ -36,6 +36,8 @@ impl Order {
         Ok(Task {
             id: TaskId::random()?,
             account_id: self.account.clone(),
+            parameters: self.task.parameters,
+            price: options.price,
             created_at: now,
             deadline_at: now.plus_seconds(options.deadline_seconds),
             state: TaskState::Processing,
@@ -44,8 +46,8 @@ impl Order {
 }
 
 /// The answer to a key that is known.
-pub(crate) fn known_key(before: &str, parameters: &str, task: Task) -> CreateOutcome {
-    if before == parameters {
+pub(crate) fn known_key(before: &str, fingerprint: &str, task: Task) -> CreateOutcome {
+    if before == fingerprint {
         CreateOutcome::Replayed(task)
     } else {
         CreateOutcome::Conflict
@@ -61,8 +63,13 @@ impl Standing {
     }
 
     /// Core's no, in the store's words; none when the task is to be accepted.
-    pub(crate) fn refuse(&self, queue: QueueFacts, now: Timestamp) -> Option<CreateOutcome> {
-        match admit(self.facts, queue, now) {
+    pub(crate) fn refuse(
+        &self,
+        queue: QueueFacts,
+        price: Credits,
+        now: Timestamp,
+    ) -> Option<CreateOutcome> {
+        match admit(self.facts, queue, price, now) {
             Admission::Accept => None,
             Admission::ActiveLimit {
                 retry_after_seconds,
@@ -78,6 +85,7 @@ impl Standing {
             }),
             Admission::InsufficientCredits => Some(CreateOutcome::InsufficientCredits {
                 available: self.facts.available,
+                price,
             }),
             Admission::Overloaded {
                 retry_after_seconds,

@@ -2,8 +2,8 @@
 //! says is a corrupt store, said with the column.
 
 use upscale_core::{
-    AccountId, FailureMessage, RefundStatus, ResultFile, Scale, Task, TaskId, TaskState, Timestamp,
-    is_token, limits::NAME_CHARS_MAX,
+    AccountId, Credits, FailureMessage, Parameters, RefundStatus, ResultFile, Scale, Task, TaskId,
+    TaskState, Timestamp, is_token, limits::NAME_CHARS_MAX,
 };
 
 use crate::{Stages, StoreError};
@@ -12,6 +12,8 @@ use crate::{Stages, StoreError};
 pub(crate) struct TaskRow {
     pub(crate) id: TaskId,
     pub(crate) account_id: AccountId,
+    pub(crate) parameters: Parameters,
+    pub(crate) price: Credits,
     pub(crate) created_at: Timestamp,
     pub(crate) deadline_at: Timestamp,
     pub(crate) state: String,
@@ -38,6 +40,8 @@ impl TaskRow {
         Ok(Task {
             id: self.id,
             account_id: self.account_id,
+            parameters: self.parameters,
+            price: self.price,
             created_at: self.created_at,
             deadline_at: self.deadline_at,
             state,

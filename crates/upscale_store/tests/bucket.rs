@@ -19,8 +19,8 @@ use futures_util::TryStreamExt;
 use storage::{Bucket, Fault};
 use tempfile::TempDir;
 use upscale_core::{
-    Clock, Credits, IdempotencyKey, NewTask, RequestId, ResultFile, Scale, SourceUrl, Timestamp,
-    random_token,
+    Clock, Credits, IdempotencyKey, NewTask, Parameters, RequestId, ResultFile, Scale, SourceUrl,
+    Timestamp, random_token,
 };
 use upscale_store::{
     BucketOptions, CreateOutcome, Link, Results, Settlement, Store, StoreError, StoreOptions,
@@ -148,8 +148,7 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
     let key = IdempotencyKey::parse(b"the-only-key").unwrap();
     let task = NewTask {
         source_url: SourceUrl::parse("https://pictures.example.org/a.png").unwrap(),
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
     };
     let request = RequestId::random().unwrap();
     let created = store

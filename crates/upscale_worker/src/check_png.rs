@@ -30,7 +30,7 @@ fn check_facts(facts: &Facts, order: &Order) -> Result<(), String> {
             facts.source_width, facts.source_height, order.source_pixels_max
         ));
     }
-    let factor = order.scale.factor() as u64;
+    let factor = order.parameters.scale.factor() as u64;
     let scaled = [facts.source_width, facts.source_height].map(|side| u64::from(side) * factor);
     if scaled != [u64::from(facts.width), u64::from(facts.height)] {
         return Err(format!(
@@ -101,14 +101,13 @@ fn next_chunk(bytes: &[u8]) -> Result<(Chunk<'_>, &[u8]), String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use upscale_core::Scale;
+    use upscale_core::{Parameters, Scale};
 
     use super::*;
     use crate::child::{SourceFormat, Spent};
 
     const ORDER: Order = Order {
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
         threads: 1,
         source_pixels_max: 1_500_000,
         result_bytes_max: 1 << 20,

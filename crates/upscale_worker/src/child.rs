@@ -19,7 +19,7 @@ use tokio::{
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
-use upscale_core::{Scale, limits::source_pixels_max};
+use upscale_core::{Parameters, Scale, limits::source_pixels_max};
 
 use self::frame::write_order;
 pub use self::frame::{
@@ -68,14 +68,13 @@ pub struct Upscaled {
 impl ChildOptions {
     /// The order of one task.
     #[must_use]
-    pub fn order(&self, scale: Scale, face_enhance: bool) -> Order {
-        let source_pixels_max = source_pixels_max(scale, face_enhance);
+    pub fn order(&self, parameters: Parameters) -> Order {
+        let source_pixels_max = source_pixels_max(parameters);
         Order {
-            scale,
-            face_enhance,
+            parameters,
             threads: self.threads.max(1),
             source_pixels_max,
-            result_bytes_max: result_bytes_max(scale, source_pixels_max),
+            result_bytes_max: result_bytes_max(parameters.scale, source_pixels_max),
             memory_bytes_max: self.memory_bytes_max,
             cpu_seconds_max: self.cpu_seconds_max,
         }

@@ -63,7 +63,7 @@ impl<'a> Attempt<'a> {
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let mut order = child.order(claim.scale, claim.face_enhance);
+        let mut order = child.order(claim.parameters);
         if let Some(cores) = cores {
             order.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }

@@ -108,7 +108,7 @@ impl<'a> StageWatch<'a> {
         record_span(|| {
             let claim = self.claim;
             let word = |text: &str| Fact::Word(text.to_owned());
-            let factor = i64::try_from(claim.scale.factor()).unwrap_or(0);
+            let factor = i64::try_from(claim.parameters.scale.factor()).unwrap_or(0);
             let mut span = Span::ending_now(&claim.task_id, "turn", SpanKind::Turn, took)
                 .with("upscale.request", word(claim.request_id.as_str()))
                 .with("upscale.account", word(claim.account_id.as_str()))

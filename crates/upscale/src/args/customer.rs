@@ -6,6 +6,7 @@ use clap::{Args, value_parser};
 use upscale_core::Scale;
 
 use super::parse::{parse_png_path, parse_public_url, parse_scale};
+use crate::parameters::ParameterFlags;
 
 /// Where the API is and who asks.
 #[derive(Debug, Clone, Args)]
@@ -36,15 +37,14 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
     /// CSV file with a heading, `-` for standard input: a column `image_url`, and where they are there `scale`,
-    /// `face_enhance` (true or false) and `file` (the result's name).
+    /// `face_enhance` (true or false), which count before the flags, and `file` (the result's name).
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// 2 or 4, where the CSV says nothing else.
     #[arg(long, default_value = "2", value_parser = parse_scale)]
     pub(crate) scale: Scale,
-    /// Improve faces, where the CSV says nothing else.
-    #[arg(long)]
-    pub(crate) face_enhance: bool,
+    #[command(flatten)]
+    pub(crate) parameters: ParameterFlags,
     /// Where results and the journal are written; made where absent.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) out: PathBuf,

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use serde_json::json;
-use upscale_core::{Scale, limits::source_pixels_max};
+use upscale_core::{Parameters, Scale, limits::source_pixels_max};
 use upscale_image::{
     decode,
     quality::{Kernel, Rgb8, resize},
@@ -12,7 +12,7 @@ use upscale_image::{
 use crate::{
     args::BenchPictureArgs,
     drawn, kernels, output,
-    pipeline::{Clock, Order, Upscaled, pixels_max, processor, upscale_image, wall},
+    pipeline::{Clock, Order, Upscaled, processor, upscale_image, wall},
 };
 
 /// The share of an image's time that encoding ought to stay below.
@@ -63,7 +63,7 @@ pub(crate) fn bench_picture(args: &BenchPictureArgs) -> anyhow::Result<()> {
 
 /// `picture` at the largest size of its shape that the contract takes at this scale.
 fn largest(picture: &Rgb8, scale: Scale) -> Rgb8 {
-    let pixels = source_pixels_max(scale, false) as f64;
+    let pixels = source_pixels_max(Parameters::at(scale)) as f64;
     let shape = picture.width() as f64 / picture.height() as f64;
     let height = (pixels / shape).sqrt();
     let (width, height) = ((height * shape) as usize, height as usize);
@@ -113,13 +113,13 @@ fn least(
     clock: Clock,
     runs: u32,
 ) -> anyhow::Result<(Times, Upscaled)> {
+    let parameters = Parameters::at(scale);
     let order = Order {
-        scale,
+        parameters,
         threads: 1,
         kernels: kernels::from_environment()?,
-        pixels_max: pixels_max(scale, false),
+        pixels_max: source_pixels_max(parameters),
         network: None,
-        face_enhance: false,
         ensemble: false,
         clock,
     };

@@ -4,7 +4,7 @@
 use std::{fs, hint::black_box, ops::ControlFlow, path::Path, time::Instant};
 
 use anyhow::Context;
-use upscale_core::Scale;
+use upscale_core::{Parameters, Scale, limits::source_pixels_max};
 use upscale_engine::{Engine, EngineOptions, Precision, bench::processor_seconds};
 use upscale_image::{Source, decode};
 
@@ -12,7 +12,7 @@ use crate::{
     args::BenchWholeArgs,
     file::{threads, write_whole},
     kernels, output,
-    pipeline::{self, Order, pixels_max, upscale_image, wall},
+    pipeline::{self, Order, upscale_image, wall},
 };
 
 /// Seconds of one run.
@@ -26,13 +26,13 @@ struct Took {
 /// Runs the benchmark and prints its ratios.
 pub(super) fn bench_whole(args: &BenchWholeArgs) -> anyhow::Result<()> {
     let scale = args.scale.unwrap_or(Scale::X2);
+    let parameters = Parameters::at(scale);
     let order = Order {
-        scale,
+        parameters,
         network: None,
         threads: threads(args.threads),
         kernels: kernels::from_environment()?,
-        pixels_max: pixels_max(scale, false),
-        face_enhance: false,
+        pixels_max: source_pixels_max(parameters),
         ensemble: false,
         clock: wall,
     };

@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Instant};
 use anyhow::{Context, bail};
 use safetensors::{SafeTensors, tensor::Dtype};
 use serde::Serialize;
-use upscale_core::{Condition, Pixels, Rows, Scale, limits};
+use upscale_core::{Condition, Parameters, Pixels, Rows, Scale, limits};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Network, Precision};
 
 /// Largest difference between the fast kernels and the definition, in output values of 0..1.
@@ -80,7 +80,7 @@ pub(crate) fn verify(
     run(&fast, &large, scale)?;
     let megapixels = (TIMED * TIMED) as f64 / 1e6;
     let seconds_per_megapixel = started.elapsed().as_secs_f64() / megapixels;
-    let pixels = limits::source_pixels_max(scale, false);
+    let pixels = limits::source_pixels_max(Parameters::at(scale));
     let largest = pixels as f64 / 1e6;
     let height = (pixels as f64 / WIDE).sqrt();
     let (width, height) = ((height * WIDE) as usize, height as usize);

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use upscale_core::Scale;
+use upscale_core::{Parameters, Scale};
 use upscale_engine::{Face, FaceEnhancer, find_faces};
 use upscale_image::{
     decode,
@@ -77,12 +77,14 @@ fn a_face_becomes_another_picture_and_its_surroundings_stay() {
         for scale in Scale::ALL {
             let made = |face_enhance| {
                 let order = Order {
-                    scale,
+                    parameters: Parameters {
+                        scale,
+                        face_enhance,
+                    },
                     threads: 2,
                     kernels: None,
                     pixels_max: 500_000,
                     network: None,
-                    face_enhance,
                     ensemble: false,
                     clock: wall,
                 };

@@ -31,7 +31,7 @@ impl<'a> Work<'a> {
     ) -> Self {
         Self {
             engine,
-            scale: order.scale,
+            scale: order.parameters.scale,
             ensemble: order.ensemble,
             done_pixels: 0,
             all_pixels: all_pixels(source, order),
@@ -111,7 +111,12 @@ fn all_pixels(source: &Source, order: &Order<'_>) -> usize {
     let planes = 1 + usize::from(source.alpha.is_some());
     let times = if order.ensemble { 1 + 8 } else { 1 };
     let (width, height) = (source.color.width(), source.color.height());
-    width * height * order.scale.factor() * order.scale.factor() * planes * times
+    width
+        * height
+        * order.parameters.scale.factor()
+        * order.parameters.scale.factor()
+        * planes
+        * times
 }
 
 fn report(done: &mut usize, more: usize, all: usize, progress: &mut dyn FnMut(f64)) {

@@ -21,9 +21,8 @@ enum Line {
     /// About to be sent under this key.
     Ordered {
         key: String,
-        image_url: String,
-        scale: u32,
-        face_enhance: bool,
+        #[serde(flatten)]
+        order: Order,
         file: PathBuf,
     },
     /// Accepted.
@@ -56,18 +55,14 @@ pub(crate) struct Journal {
 /// What makes two orders the same across runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Known {
-    image_url: String,
-    scale: u32,
-    face_enhance: bool,
+    order: Order,
     file: PathBuf,
 }
 
 impl Known {
     fn of(order: &Order, file: &Path) -> Self {
         Self {
-            image_url: order.image_url.clone(),
-            scale: order.scale,
-            face_enhance: order.face_enhance,
+            order: order.clone(),
             file: file.to_owned(),
         }
     }
@@ -111,9 +106,7 @@ impl Journal {
     pub(crate) fn ordered(&mut self, wanted: &Wanted, key: &IdempotencyKey) -> anyhow::Result<()> {
         self.append(&Line::Ordered {
             key: key.to_string(),
-            image_url: wanted.order.image_url.clone(),
-            scale: wanted.order.scale,
-            face_enhance: wanted.order.face_enhance,
+            order: wanted.order.clone(),
             file: wanted.file.clone(),
         })
     }
@@ -152,20 +145,8 @@ fn replay(text: &str) -> anyhow::Result<HashMap<Known, (String, Progress)>> {
     for (number, line) in text.lines().enumerate() {
         let line = serde_json::from_str(line).with_context(|| format!("line {}", number + 1))?;
         let (key, progress) = match line {
-            Line::Ordered {
-                key,
-                image_url,
-                scale,
-                face_enhance,
-                file,
-            } => {
-                let order = Known {
-                    image_url,
-                    scale,
-                    face_enhance,
-                    file,
-                };
-                orders.insert(key.clone(), order);
+            Line::Ordered { key, order, file } => {
+                orders.insert(key.clone(), Known { order, file });
                 (key, Some(Progress::Ordered))
             }
             Line::Accepted { key, id } => (key, Some(Progress::Accepted(id))),

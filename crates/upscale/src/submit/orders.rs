@@ -12,7 +12,7 @@ use serde::Deserialize;
 use upscale_client::Order;
 use url::Url;
 
-use crate::args::SubmitArgs;
+use crate::{args::SubmitArgs, parameters::ParameterColumns};
 
 /// Largest list or CSV: 2,500 orders a day of 2 KiB each are 5 MB.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -30,11 +30,10 @@ pub(crate) struct Wanted {
 struct Row {
     image_url: String,
     #[serde(default)]
-    scale: Option<u32>,
-    #[serde(default)]
-    face_enhance: Option<bool>,
-    #[serde(default)]
     file: Option<PathBuf>,
+    /// Its other columns.
+    #[serde(skip)]
+    parameters: ParameterColumns,
 }
 
 /// Everything the arguments ask for, once each, in their order.
@@ -97,14 +96,21 @@ fn tabled(text: &str) -> anyhow::Result<Vec<Row>> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_reader(text.as_bytes());
-    Ok(reader.deserialize().collect::<Result<_, _>>()?)
+    let columns = reader.headers()?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        rows.push(Row {
+            parameters: record.deserialize(Some(&columns))?,
+            ..record.deserialize(Some(&columns))?
+        });
+    }
+    Ok(rows)
 }
 
 fn place(row: Row, index: usize, args: &SubmitArgs) -> anyhow::Result<Wanted> {
-    let scale = row.scale.unwrap_or(args.scale.factor() as u32);
-    let order = Order::new(row.image_url)
-        .scale(scale)
-        .face_enhance(row.face_enhance.unwrap_or(args.face_enhance));
+    let flags = args.parameters.at(args.scale);
+    let order = row.parameters.order(row.image_url, flags);
     let named = row.file.filter(|file| !file.as_os_str().is_empty());
     let file = match named {
         Some(file) => file,
@@ -268,10 +274,14 @@ mod tests {
         assert_eq!(listed(text).len(), 1);
         let table = "image_url,scale,face_enhance,file\nhttps://h.example.com/a.png,4,true,x/y.png\nhttps://h.example.com/b.png,,,\n";
         let rows = tabled(table).unwrap();
-        assert_eq!((rows[0].scale, rows[0].face_enhance), (Some(4), Some(true)));
+        let said = ParameterColumns {
+            scale: Some(4),
+            face_enhance: Some(true),
+        };
+        assert_eq!(rows[0].parameters, said);
         let placed = place(tabled(table).unwrap().remove(0), 1, &args(&[])).unwrap();
         assert_eq!(placed.file, Path::new("x/y.png"));
-        assert_eq!((rows[1].scale, rows[1].face_enhance), (None, None));
+        assert_eq!(rows[1].parameters, ParameterColumns::default());
         assert!(tabled("url\nhttps://h.example.com/a.png\n").is_err());
         assert!(tabled("image_url,scale\nhttps://h.example.com/a.png,large\n").is_err());
     }

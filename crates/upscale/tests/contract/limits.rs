@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use upscale_core::{
-    AccountId, Clock, FailureMessage, IdempotencyKey, NewTask, RequestId, Scale, SourceUrl, limits,
+    AccountId, Clock, FailureMessage, IdempotencyKey, NewTask, Parameters, RequestId, Scale,
+    SourceUrl, limits,
 };
 use upscale_store::{CreateOutcome, FenceOutcome, Settlement, Store, StoreOptions};
 
@@ -154,8 +155,7 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
             let key = IdempotencyKey::parse(format!("daily-{turn}-{number}").as_bytes()).unwrap();
             let task = NewTask {
                 source_url: SourceUrl::parse("https://images.upscale-tests.org/a.png").unwrap(),
-                scale: Scale::X2,
-                face_enhance: false,
+                parameters: Parameters::at(Scale::X2),
             };
             store
                 .create_task(&account, &key, &task, &RequestId::random().unwrap())

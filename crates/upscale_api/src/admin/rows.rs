@@ -1,6 +1,6 @@
 //! Rows of the tables: what a page shows of a task, a transfer, a payment, an action.
 
-use upscale_core::{Scale, TaskState, Timestamp};
+use upscale_core::{TaskState, Timestamp};
 use upscale_store::{
     LedgerLine, OperatorAction, OperatorTask, PaymentRecord, PaymentState, TaskRecord,
 };
@@ -29,7 +29,6 @@ impl TaskRow {
             None => format!("waiting, {} attempts so far", job.attempt),
         });
         Self {
-            order: order(task.scale, task.face_enhance),
             ended: task.finished_at.map(Moment::of),
             work,
             source: without_query(&task.source_url).to_owned(),
@@ -39,7 +38,6 @@ impl TaskRow {
 
     pub(crate) fn of_record(record: &TaskRecord) -> Self {
         Self {
-            order: order(record.scale, record.face_enhance),
             ended: record.finished_at.map(Moment::of),
             source: without_query(record.source_url.as_str()).to_owned(),
             ..Self::of_task(&record.task)
@@ -51,10 +49,10 @@ impl TaskRow {
             id: task.id.to_string(),
             account: task.account_id.to_string(),
             state: state_word(&task.state),
-            order: String::new(),
+            order: task.parameters.to_string(),
             created: Moment::of(task.created_at),
             ended: None,
-            money: money(&task.state),
+            money: money(task),
             work: None,
             failure: match &task.state {
                 TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
@@ -160,11 +158,6 @@ impl ActionRow {
             reason: action.reason.clone(),
         }
     }
-}
-
-/// `2x, faces`.
-pub(crate) fn order(scale: Scale, face_enhance: bool) -> String {
-    format!("{scale}{}", if face_enhance { ", faces" } else { "" })
 }
 
 /// A query may be a secret of the customer's: lists do without.

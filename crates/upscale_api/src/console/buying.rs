@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use upscale_core::{CheckoutId, Package, limits};
+use upscale_core::{CheckoutId, Credits, Package};
 
 use super::{
     credits::CreditsPage,
@@ -47,20 +47,23 @@ pub(crate) enum OrderView {
 }
 
 impl Shop {
-    pub(crate) fn of(stripe: &Stripe) -> Self {
+    /// `task_price` says how many upscales a package pays for.
+    pub(crate) fn of(stripe: &Stripe, task_price: Credits) -> Self {
+        let packages = stripe.packages.iter();
+        let packages = packages.map(|package| PackageView::of(package, task_price));
         Self {
-            packages: stripe.packages.iter().map(PackageView::of).collect(),
+            packages: packages.collect(),
             is_test: !stripe.is_live,
         }
     }
 }
 
 impl PackageView {
-    fn of(package: &Package) -> Self {
+    fn of(package: &Package, task_price: Credits) -> Self {
         Self {
             name: package.name.clone(),
             credits: grouped(package.credits),
-            tasks: grouped(package.credits.thousandths() / limits::PRICE.thousandths()),
+            tasks: grouped(package.credits.thousandths() / task_price.thousandths()),
             price: package.currency.show(package.price),
         }
     }

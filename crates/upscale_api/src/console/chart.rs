@@ -2,7 +2,7 @@
 //! allows no inline style; the figures stand in the bars' titles and in a table that screen readers get.
 
 use time::{Date, Duration};
-use upscale_core::{Credits, Timestamp, limits};
+use upscale_core::{Credits, Timestamp};
 use upscale_store::DayOfUse;
 
 use super::shown::{day, moment};
@@ -78,7 +78,7 @@ impl Chart {
             bars: (first..=last).map(bar).collect(),
             succeeded,
             failed,
-            charged: std::iter::repeat_n(limits::PRICE, succeeded as usize).sum(),
+            charged: of_month.map(|day| day.charged).sum(),
             most,
         }
     }
@@ -107,6 +107,7 @@ mod tests {
             succeeded,
             failed,
             processing: 9,
+            charged: Credits::from_thousandths(700 * i64::from(succeeded)),
         };
         let days = [
             used(first, 3, 1),

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{AccountId, Credits, limits};
+use upscale_core::{AccountId, Credits};
 use upscale_store::LedgerLine;
 
 use super::{
@@ -123,6 +123,7 @@ impl CreditsPage {
         let account = &who.session.user.account_id;
         let standing = state.api.store.find_account(account).await?;
         let standing = standing.ok_or(ConsoleError::NotFound)?;
+        let price = state.api.store.options().price;
         let (lines, older) = find_lines(state, account, query.get("before")).await?;
         Ok(Self {
             layout: Layout::new(&who.visitor, "/credits", "Credits"),
@@ -130,9 +131,13 @@ impl CreditsPage {
             available: grouped(standing.available),
             reserved: grouped(standing.reserved),
             charged: grouped(standing.charged),
-            price: limits::PRICE,
+            price,
             is_open: standing.activated_at.is_some(),
-            shop: state.api.stripe.as_deref().map(Shop::of),
+            shop: state
+                .api
+                .stripe
+                .as_deref()
+                .map(|stripe| Shop::of(stripe, price)),
             problem: None,
             order: None,
             purchases: find_purchases(state, account, query.get("purchases")).await?,

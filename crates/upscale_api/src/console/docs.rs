@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
 use serde_json::Value;
-use upscale_core::Scale;
+use upscale_core::Parameters;
 
 use super::{
     page::{Layout, show},
@@ -76,7 +76,7 @@ pub(crate) async fn docs(State(state): State<ConsoleState>, who: SignedIn) -> Re
     let page = DocsPage {
         layout: Layout::new(&who.visitor, "/docs", "Docs"),
         base_url: state.api.base_url.to_string(),
-        snippets: snippets(&state.api.base_url, example, Scale::X2, false),
+        snippets: snippets(&state.api.base_url, example, Parameters::default()),
         reference: &REFERENCE,
     };
     show(StatusCode::OK, &page)

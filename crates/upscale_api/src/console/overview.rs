@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
-use upscale_core::{Credits, limits};
+use upscale_core::Credits;
 use upscale_store::TaskFilter;
 
 use super::{
@@ -64,7 +64,7 @@ pub(crate) async fn overview(
         available: grouped(standing.available),
         // Below zero it pays for none.
         tasks_left: grouped(
-            (standing.available.thousandths() / limits::PRICE.thousandths()).max(0),
+            (standing.available.thousandths() / store.options().price.thousandths()).max(0),
         ),
         reserved: grouped(standing.reserved),
         is_open: standing.activated_at.is_some(),

@@ -10,7 +10,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
-use upscale_core::{Credits, IdempotencyKey, NewTask, Scale, SourceUrl, limits, random_token};
+use upscale_core::{
+    Credits, IdempotencyKey, InvalidRequest, NewTask, Parameters, Scale, SourceUrl, limits,
+    random_token,
+};
 
 use super::{
     error::ConsoleError,
@@ -40,14 +43,15 @@ struct PlaygroundPage {
     is_open: bool,
     idempotency_key: String,
     url: String,
-    scale: String,
-    faces: bool,
+    /// The parameters as the form shows them, by the API's names.
+    chosen: Fields,
     url_problem: Option<String>,
     scale_problem: Option<String>,
     problem: Option<String>,
     view: Option<TaskView>,
     snippets: [Snippet; 4],
-    megapixels: [(&'static str, String, String); 2],
+    /// The size caps of each scale: plain, and with faces.
+    megapixels: [(Scale, String, String); 2],
 }
 
 /// `GET /playground`, with `?task=` what came of the last order.
@@ -62,8 +66,7 @@ pub(crate) async fn playground(
     if !query.get("task").is_empty() {
         let record = find(&state, &who, query.get("task")).await?;
         page.url = record.source_url.as_str().to_owned();
-        page.scale = record.scale.factor().to_string();
-        page.faces = record.face_enhance;
+        page.chosen = Fields::of(record.task.parameters.fields());
         let view = TaskView::of(&state, &record).await?;
         sources = view.sources(&state).await?;
         page.view = Some(view);
@@ -81,21 +84,29 @@ pub(crate) async fn create(
 ) -> Result<Response, ConsoleError> {
     let mut page = PlaygroundPage::new(&state, &form.who, &form.fields).await?;
     let url = SourceUrl::parse(page.url.trim());
-    let scale = page.scale.parse().ok().and_then(Scale::from_factor);
+    let parameters = chosen_parameters(&form.fields);
     page.url_problem = url.as_ref().err().map(ToString::to_string);
-    page.scale_problem = scale.is_none().then(|| "Choose 2x or 4x.".to_owned());
-    let (Ok(source_url), Some(scale)) = (url, scale) else {
+    match &parameters {
+        Ok(_) => {}
+        Err(InvalidRequest::Scale) => page.scale_problem = Some("Choose 2x or 4x.".to_owned()),
+        Err(error) => page.problem = Some(error.to_string()),
+    }
+    let (Ok(source_url), Ok(parameters)) = (url, parameters) else {
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
     let task = NewTask {
         source_url,
-        scale,
-        face_enhance: page.faces,
+        parameters,
     };
     match place(&state, &trail, &form, &page, &task).await {
         Ok(id) => Ok(Redirect::to(&format!("/playground?task={id}")).into_response()),
         Err(error) => Ok(refused(&error, page)),
     }
+}
+
+/// The form's values are JSON texts under the API's names; a box that is not ticked is not sent.
+fn chosen_parameters(typed: &Fields) -> Result<Parameters, InvalidRequest> {
+    Parameters::parse(|name| Some(typed.get(name)).filter(|text| !text.is_empty()))
 }
 
 /// As the API does it: counted in the minute's window, then one transaction.
@@ -143,31 +154,36 @@ impl PlaygroundPage {
         let account = &who.session.user.account_id;
         let standing = state.api.store.find_account(account).await?;
         let standing = standing.ok_or(ConsoleError::NotFound)?;
-        let scale = match typed.get("scale") {
-            "" => "2",
-            typed => typed,
+        let chosen = match chosen_parameters(typed) {
+            Ok(parameters) => Fields::of(parameters.fields()),
+            Err(_) => typed.clone(),
         };
         Ok(Self {
             layout: Layout::new(&who.visitor, "/playground", "Playground"),
             available: standing.available,
-            price: limits::PRICE,
+            price: state.api.store.options().price,
             is_open: standing.activated_at.is_some(),
             idempotency_key: format!("console-{}", random_token()?),
             url: typed.get("image_url").to_owned(),
-            scale: scale.to_owned(),
-            faces: typed.get("face_enhance") == "true",
+            chosen,
             url_problem: None,
             scale_problem: None,
             problem: None,
             view: None,
-            snippets: snippets(&state.api.base_url, EXAMPLE, Scale::X2, false),
-            megapixels: [("2x", Scale::X2), ("4x", Scale::X4)]
-                .map(|(name, scale)| (name, megapixels(scale, false), megapixels(scale, true))),
+            snippets: snippets(&state.api.base_url, EXAMPLE, Parameters::default()),
+            megapixels: Scale::ALL.map(|scale| {
+                let plain = Parameters::at(scale);
+                let faces = Parameters {
+                    face_enhance: true,
+                    ..plain
+                };
+                (scale, megapixels(plain), megapixels(faces))
+            }),
         })
     }
 }
 
-fn megapixels(scale: Scale, faces: bool) -> String {
-    let hundredths = limits::source_pixels_max(scale, faces) * 100 / limits::MEGAPIXEL;
+fn megapixels(parameters: Parameters) -> String {
+    let hundredths = limits::source_pixels_max(parameters) * 100 / limits::MEGAPIXEL;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }

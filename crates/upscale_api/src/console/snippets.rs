@@ -1,7 +1,7 @@
 //! The lines that order one image from a program, with the project's own clients. Their texts are written so that a
 //! hostile address stays one literal.
 
-use upscale_core::Scale;
+use upscale_core::Parameters;
 
 /// One language's lines.
 pub(crate) struct Snippet {
@@ -13,23 +13,42 @@ pub(crate) struct Snippet {
 }
 
 /// The order in four languages; the API key comes from the environment.
-pub(crate) fn snippets(base_url: &str, image_url: &str, scale: Scale, faces: bool) -> [Snippet; 4] {
-    let (base, image, factor) = (literal(base_url), literal(image_url), scale.factor());
+pub(crate) fn snippets(base_url: &str, image_url: &str, parameters: Parameters) -> [Snippet; 4] {
+    let (base, image) = (literal(base_url), literal(image_url));
+    let fields = parameters.fields();
     let snippet = |name, id, text| Snippet { name, id, text };
     [
-        snippet("curl", "curl", curl(base_url, image_url, factor, faces)),
-        snippet("Python", "python", python(&base, &image, factor, faces)),
+        snippet("curl", "curl", curl(base_url, &image, &fields)),
+        snippet("Python", "python", python(&base, &image, &fields)),
         snippet(
             "TypeScript",
             "typescript",
-            typescript(&base, &image, factor, faces),
+            typescript(&base, &image, &fields),
         ),
-        snippet("Rust", "rust", rust(&base, &image, factor, faces)),
+        snippet("Rust", "rust", rust(&base, &image, &fields)),
     ]
 }
 
-fn python(base: &str, image: &str, factor: usize, faces: bool) -> String {
-    let faces = if faces { "True" } else { "False" };
+/// Names and JSON texts of the parameters.
+type Fields = [(&'static str, String)];
+
+/// Every field as one language writes it.
+fn each(fields: &Fields, write: impl Fn(&str, &str) -> String) -> String {
+    fields
+        .iter()
+        .map(|(name, json)| write(name, json))
+        .collect()
+}
+
+fn python(base: &str, image: &str, fields: &Fields) -> String {
+    let arguments = each(fields, |name, json| {
+        let value = match json {
+            "true" => "True",
+            "false" => "False",
+            number => number,
+        };
+        format!(", {name}={value}")
+    });
     format!(
         r#"import os
 from pathlib import Path
@@ -37,13 +56,16 @@ from pathlib import Path
 from upscale_api import Upscale
 
 with Upscale({base}, api_key=os.environ["UPSCALE_API_KEY"]) as upscale:
-    task = upscale.upscale({image}, scale={factor}, face_enhance={faces})
+    task = upscale.upscale({image}{arguments})
     Path("result.png").write_bytes(task.download())
 "#
     )
 }
 
-fn typescript(base: &str, image: &str, factor: usize, faces: bool) -> String {
+fn typescript(base: &str, image: &str, fields: &Fields) -> String {
+    let members = each(fields, |name, json| {
+        format!("\n  {}: {json},", camel_case(name))
+    });
     format!(
         r#"import {{ writeFile }} from "node:fs/promises";
 import {{ Upscale }} from "upscale-api";
@@ -53,16 +75,15 @@ const upscale = new Upscale({{
   apiKey: process.env["UPSCALE_API_KEY"]!,
 }});
 const task = await upscale.upscale({{
-  imageUrl: {image},
-  scale: {factor},
-  faceEnhance: {faces},
+  imageUrl: {image},{members}
 }});
 await writeFile("result.png", await task.download());
 "#
     )
 }
 
-fn rust(base: &str, image: &str, factor: usize, faces: bool) -> String {
+fn rust(base: &str, image: &str, fields: &Fields) -> String {
+    let calls = each(fields, |name, json| format!("\n        .{name}({json})"));
     format!(
         r#"use std::{{env, fs}};
 
@@ -72,9 +93,7 @@ use upscale_client::{{Client, Order}};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {{
     let key = env::var("UPSCALE_API_KEY")?;
     let client = Client::new({base}, &key)?;
-    let order = Order::new({image})
-        .scale({factor})
-        .face_enhance({faces});
+    let order = Order::new({image}){calls};
     let done = client.upscale(&order).await?;
     fs::write("result.png", client.download(&done).await?)?;
     Ok(())
@@ -83,11 +102,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {{
     )
 }
 
-fn curl(base_url: &str, image_url: &str, factor: usize, faces: bool) -> String {
-    let body = format!(
-        "{{\"image_url\": {}, \"scale\": {factor}, \"face_enhance\": {faces}}}",
-        literal(image_url)
-    );
+fn curl(base_url: &str, image: &str, fields: &Fields) -> String {
+    let members = each(fields, |name, json| format!(", \"{name}\": {json}"));
+    let body = format!("{{\"image_url\": {image}{members}}}");
     format!(
         "curl {} \\\n  -H \"Authorization: Bearer $UPSCALE_API_KEY\" \\\n  -H \"Idempotency-Key: image-$(date +%s)-$RANDOM\" \\\n  \
          -H 'Content-Type: application/json' \\\n  -d {}",
@@ -101,6 +118,16 @@ fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// `face_enhance` as TypeScript names it: `faceEnhance`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |before, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        before + &initial.to_uppercase() + rest
+    })
+}
+
 /// As one word of a shell.
 fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
@@ -108,6 +135,8 @@ fn shell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use upscale_core::Scale;
+
     use super::*;
 
     /// Programs that their languages' own tools check: the rooms' and clients' tests compile them.
@@ -126,10 +155,17 @@ mod tests {
         ),
     ];
 
+    fn faces_at_4x() -> Parameters {
+        Parameters {
+            face_enhance: true,
+            ..Parameters::at(Scale::X4)
+        }
+    }
+
     #[test]
     fn the_lines_are_those_of_programs_that_compile() {
         let url = "https://images.example.com/photo.jpg";
-        let all = snippets("https://api.example.com", url, Scale::X4, true);
+        let all = snippets("https://api.example.com", url, faces_at_4x());
         for (id, program) in PROGRAMS {
             let shown = all.iter().find(|snippet| snippet.id == id).unwrap();
             let comment = |line: &&str| line.starts_with("//") || line.starts_with("# ");
@@ -141,7 +177,7 @@ mod tests {
     #[test]
     fn a_hostile_address_stays_one_literal_in_every_language() {
         let url = "https://a.example.org/\"'$(id)`\\.png";
-        let all = snippets("https://api.example.org", url, Scale::X4, true);
+        let all = snippets("https://api.example.org", url, faces_at_4x());
         let escaped = r#""https://a.example.org/\"'$(id)`\\.png""#;
         for snippet in &all[1..] {
             assert!(snippet.text.contains(escaped), "{}", snippet.text);

@@ -1,7 +1,7 @@
 //! One task as its page and the playground show it: both pictures, sizes, where the time went, and the lines that order
 //! the same from a program.
 
-use upscale_core::{ResultFile, Scale, TaskState};
+use upscale_core::{ResultFile, TaskState};
 use upscale_store::{Link, TaskRecord};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     shown::{self, Moment, money, state_word},
     snippets::{Snippet, snippets},
     state::ConsoleState,
-    tasks::{order_in_words, result_url},
+    tasks::result_url,
 };
 
 /// A token that names no file.
@@ -69,12 +69,12 @@ impl TaskView {
             id: task.id.to_string(),
             source: record.source_url.as_str().to_owned(),
             source_host: url.host_str().unwrap_or_default().to_owned(),
-            order: order_in_words(record),
+            order: task.parameters.to_string(),
             state: state_word(&task.state),
             created: Moment::of(task.created_at),
             finished: record.finished_at.map(Moment::of),
             request_id: record.request_id.clone(),
-            money: money(&task.state),
+            money: money(task),
             failure: match &task.state {
                 TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
                 _ => None,
@@ -84,8 +84,7 @@ impl TaskView {
             snippets: snippets(
                 &state.api.base_url,
                 record.source_url.as_str(),
-                record.scale,
-                record.face_enhance,
+                task.parameters,
             ),
         })
     }
@@ -135,10 +134,7 @@ async fn result_view(
     } else {
         Some(result_url(state, file).await?)
     };
-    let factor: u32 = match record.scale {
-        Scale::X2 => 2,
-        Scale::X4 => 4,
-    };
+    let factor = record.task.parameters.scale.factor() as u32;
     Ok(ResultView {
         url,
         width: file.width,

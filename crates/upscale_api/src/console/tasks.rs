@@ -79,10 +79,10 @@ impl TaskRow {
             id: task.id.to_string(),
             source: record.source_url.as_str().to_owned(),
             created: Moment::of(task.created_at),
-            order: order_in_words(record),
+            order: task.parameters.to_string(),
             state: state_word(&task.state),
             took: took(record),
-            money: money(&task.state),
+            money: money(task),
             failure: match &task.state {
                 TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
                 _ => None,
@@ -103,11 +103,6 @@ pub(crate) async fn result_url(
         ApiError::Unavailable { detail, .. } => ConsoleError::Busy(detail),
         error => ConsoleError::Broken(error.to_string()),
     })
-}
-
-pub(crate) fn order_in_words(record: &TaskRecord) -> String {
-    let faces = if record.face_enhance { ", faces" } else { "" };
-    format!("{}{faces}", record.scale)
 }
 
 fn took(record: &TaskRecord) -> Option<String> {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use upscale_core::{
-    AccountId, Credits, FailureMessage, InvalidRequest, RefundStatus, ResultFile, Task, TaskId,
-    TaskState, Timestamp, limits,
+    AccountId, Credits, FailureMessage, InvalidRequest, Parameters, RefundStatus, ResultFile, Task,
+    TaskId, TaskState, Timestamp, limits,
 };
 use utoipa::openapi::{
     Content, ContentBuilder, HeaderBuilder, Ref, Response, ResponseBuilder, Responses,
@@ -107,6 +107,7 @@ fn create_errors() -> Vec<ApiError> {
     errors.extend([
         ApiError::InsufficientCredits {
             available: Credits::from_thousandths(300),
+            price: limits::PRICE,
         },
         ApiError::IdempotencyConflict,
         ApiError::CreateRate {
@@ -154,8 +155,8 @@ fn errors_of_any_call(verb: &'static str) -> Vec<ApiError> {
     ]
 }
 
-fn invalid_requests() -> [InvalidRequest; 13] {
-    [
+fn invalid_requests() -> Vec<InvalidRequest> {
+    let mut requests = vec![
         InvalidRequest::Json("EOF while parsing an object at line 1 column 1".to_owned()),
         InvalidRequest::ContentType,
         InvalidRequest::Request("The body broke off or is badly framed.".to_owned()),
@@ -164,12 +165,21 @@ fn invalid_requests() -> [InvalidRequest; 13] {
         InvalidRequest::Callback("callback_url".to_owned()),
         InvalidRequest::MissingImageUrl,
         InvalidRequest::ImageUrl("the host must be a DNS name, not an IP address"),
-        InvalidRequest::Scale,
-        InvalidRequest::FaceEnhance,
+    ];
+    requests.extend(wrong_parameters());
+    requests.extend([
         InvalidRequest::OutputFormat,
         InvalidRequest::MissingIdempotencyKey,
         InvalidRequest::IdempotencyKey,
-    ]
+    ]);
+    requests
+}
+
+/// What `null`, which is no value of any parameter, is answered with: for each its own code.
+fn wrong_parameters() -> impl Iterator<Item = InvalidRequest> {
+    let fields = Parameters::default().fields().into_iter();
+    fields
+        .filter_map(|(name, _)| Parameters::parse(|asked| (asked == name).then_some("null")).err())
 }
 
 /// One answer a status, naming every code that comes with it.
@@ -262,6 +272,8 @@ fn example_task(state: TaskState) -> Option<Example> {
     let task = Task {
         id: TaskId::parse(TASK_ID)?,
         account_id: AccountId::parse("acc_00000000000000000000000000")?,
+        parameters: Parameters::default(),
+        price: limits::PRICE,
         created_at: Timestamp::from_micros(0),
         deadline_at: Timestamp::from_micros(0),
         state,

@@ -7,7 +7,7 @@ use time::{
     format_description::{StaticFormatDescription, well_known::Rfc3339},
     macros::format_description,
 };
-use upscale_core::{Credits, RefundStatus, TaskState, Timestamp, limits};
+use upscale_core::{Credits, RefundStatus, Task, TaskState, Timestamp};
 
 /// A moment: `26 Nov 2026, 14:05` for people and RFC 3339 for machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +92,11 @@ pub(crate) fn state_word(state: &TaskState) -> &'static str {
 }
 
 /// What became of a task's credits.
-pub(crate) fn money(state: &TaskState) -> String {
-    match state {
-        TaskState::Processing => format!("{} reserved", limits::PRICE),
-        TaskState::Succeeded(_) => format!("{} charged", limits::PRICE),
+pub(crate) fn money(task: &Task) -> String {
+    let price = task.price;
+    match &task.state {
+        TaskState::Processing => format!("{price} reserved"),
+        TaskState::Succeeded(_) => format!("{price} charged"),
         TaskState::Failed {
             refund: RefundStatus::Pending,
             ..
@@ -103,9 +104,7 @@ pub(crate) fn money(state: &TaskState) -> String {
         TaskState::Failed {
             refund: RefundStatus::Refunded,
             ..
-        } => {
-            format!("{} charged, {} returned", Credits::ZERO, limits::PRICE)
-        }
+        } => format!("{} charged, {price} returned", Credits::ZERO),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The window, the active and daily limits, credits and capacity, with what each answer carries.
 
-use upscale_core::{Credits, IdempotencyKey, NewTask, RequestId, Scale, SourceUrl};
+use upscale_core::{Credits, IdempotencyKey, NewTask, Parameters, RequestId, Scale, SourceUrl};
 
 use crate::client::Answer;
 use crate::harness::{App, IMAGE, NOON, image_body, paid_account, with_app};
@@ -100,8 +100,7 @@ async fn two_thousand_five_hundred_tasks_are_accepted_in_one_utc_day() {
 async fn create_and_fail_twenty(app: &App, round: u32) {
     let order = NewTask {
         source_url: SourceUrl::parse(IMAGE).unwrap(),
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
     };
     let keys: Vec<IdempotencyKey> = (0..20)
         .map(|number| IdempotencyKey::parse(format!("day-{round}-{number:04}").as_bytes()).unwrap())

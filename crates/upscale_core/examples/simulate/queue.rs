@@ -123,7 +123,7 @@ impl Queue {
             available: Credits::from_thousandths(1_000_000),
             limits: AccountLimits::default(),
         };
-        match admit(facts, self.facts(), now) {
+        match admit(facts, self.facts(), limits::PRICE, now) {
             Admission::Accept => Answer::Accepted(self.accept(tenant, megapixels, now)),
             refused => Answer::Refused(refused),
         }

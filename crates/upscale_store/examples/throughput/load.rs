@@ -8,8 +8,8 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{task::JoinSet, time::interval};
 use upscale_core::{
-    AccountId, Credits, IdempotencyKey, NewTask, RequestId, ResultFile, Scale, SourceUrl, TaskId,
-    random_token,
+    AccountId, Credits, IdempotencyKey, NewTask, Parameters, RequestId, ResultFile, Scale,
+    SourceUrl, TaskId, random_token,
 };
 use upscale_store::{Claim, CreateOutcome, Settlement, Spent, Store};
 
@@ -176,8 +176,7 @@ pub(crate) async fn create(store: &Store, account: &AccountId) -> Result<Option<
     let key = IdempotencyKey::parse(random_token()?.as_bytes())?;
     let task = NewTask {
         source_url: SourceUrl::parse("https://pictures.example.org/a.png")?,
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
     };
     store.count_create_request(account).await?;
     Ok(

@@ -1,7 +1,7 @@
 //! Creating: what replays, what conflicts, what uses up a key, and what an accepted task leaves behind.
 
 use futures_util::future::join_all;
-use upscale_core::{NewTask, Scale, SourceUrl, TaskState, limits};
+use upscale_core::{NewTask, Parameters, Scale, SourceUrl, TaskState, limits};
 
 use super::setting::{Setting, example, failure, on_every_engine};
 use crate::{CreateOutcome, StoreError};
@@ -30,7 +30,7 @@ async fn an_accepted_create_reserves_the_price_and_owes_a_job() {
         let claim = at.claimed().await;
         assert_eq!((claim.task_id, claim.account_id), (task.id, account));
         assert_eq!(claim.source_url, example(Scale::X2).source_url);
-        assert_eq!((claim.scale, claim.face_enhance), (Scale::X2, false));
+        assert_eq!(claim.parameters, Parameters::at(Scale::X2));
     })
     .await;
 }
@@ -86,7 +86,10 @@ async fn any_other_parameter_under_the_same_key_is_a_conflict() {
             ..example(Scale::X2)
         };
         let faces = NewTask {
-            face_enhance: true,
+            parameters: Parameters {
+                face_enhance: true,
+                ..Parameters::at(Scale::X2)
+            },
             ..example(Scale::X2)
         };
         for other in [example(Scale::X4), other_url, faces] {

@@ -1,6 +1,6 @@
 //! What an account looks back on: its tasks, days and transfers, page by page, and nobody else's.
 
-use upscale_core::{KeyId, Permission, Scale, TaskState};
+use upscale_core::{KeyId, Parameters, Permission, Scale, TaskState, limits};
 
 use super::setting::{Setting, example, on_every_engine, result_file};
 use crate::{DayOfUse, Settlement, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
@@ -53,7 +53,10 @@ async fn a_record_says_what_was_ordered_how_it_went_and_where_the_time_was_spent
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(2).await;
         let order = upscale_core::NewTask {
-            face_enhance: true,
+            parameters: Parameters {
+                face_enhance: true,
+                ..Parameters::at(Scale::X4)
+            },
             ..example(Scale::X4)
         };
         at.order_task(&account, "a success", &order).await;
@@ -80,7 +83,7 @@ async fn a_record_says_what_was_ordered_how_it_went_and_where_the_time_was_spent
         let record = found.unwrap().unwrap();
         assert_eq!(record.task.state, TaskState::Succeeded(file));
         assert_eq!(record.source_url.as_str(), order.source_url.as_str());
-        assert_eq!((record.scale, record.face_enhance), (Scale::X4, true));
+        assert_eq!(record.task.parameters, order.parameters);
         assert_eq!(record.finished_at, Some(at.store.now()));
         assert_eq!(
             (record.stages, record.result_removed),
@@ -115,6 +118,7 @@ async fn days_count_what_became_of_the_tasks_accepted_on_them() {
             succeeded,
             failed,
             processing,
+            charged: std::iter::repeat_n(limits::PRICE, succeeded as usize).sum(),
         };
         let both = [day(today, 1, 1, 0), day(today + 2, 0, 0, 1)];
         assert_eq!(at.store.list_days(&account, today).await.unwrap(), both);

@@ -180,7 +180,10 @@ async fn credits_for_three_tasks_buy_three_tasks() {
         let refused = at.order(&account, "a fourth").await;
         assert_eq!(
             refused,
-            CreateOutcome::InsufficientCredits { available: rest }
+            CreateOutcome::InsufficientCredits {
+                available: rest,
+                price: limits::PRICE
+            }
         );
     })
     .await;

@@ -194,7 +194,10 @@ impl<'a> Case<'a> {
             }
             (Some(CreateOutcome::ActiveLimit { .. }), Created::Active) => {}
             (Some(CreateOutcome::DailyLimit { .. }), Created::Daily) => {}
-            (Some(CreateOutcome::InsufficientCredits { available }), Created::Poor(expected)) => {
+            (
+                Some(CreateOutcome::InsufficientCredits { available, .. }),
+                Created::Poor(expected),
+            ) => {
                 assert_eq!(available.thousandths(), expected);
             }
             (answer, expected) => panic!("{answer:?} instead of {expected:?}"),

@@ -2,8 +2,8 @@
 
 use futures_util::future::join_all;
 use upscale_core::{
-    AccountId, Clock, Credits, FailureMessage, IdempotencyKey, NewTask, RequestId, ResultFile,
-    Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
+    AccountId, Clock, Credits, FailureMessage, IdempotencyKey, NewTask, Parameters, RequestId,
+    ResultFile, Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
 };
 
 use super::home::{Commits, Home};
@@ -176,8 +176,7 @@ pub(crate) fn idempotency_key(key: &str) -> IdempotencyKey {
 pub(crate) fn example(scale: Scale) -> NewTask {
     NewTask {
         source_url: SourceUrl::parse("https://pictures.example.org/a.png").unwrap(),
-        scale,
-        face_enhance: false,
+        parameters: Parameters::at(scale),
     }
 }
 

@@ -9,15 +9,16 @@ use super::{
     queue_facts::oldest_prio_at,
     rows::{account_id, count, parsed, task_id, time},
     settle::fail_task,
+    task_rows::parameters,
 };
 use crate::{
     Claim, StoreError,
     due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
-    task_row::scale_column,
 };
 
 /// Due jobs in order.
-const DUE: &str = "SELECT job.*, source_url, scale, face_enhance, request_id
+const DUE: &str =
+    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3
      ORDER BY job.prio_at, job.sequence LIMIT $2 FOR UPDATE OF job SKIP LOCKED";
@@ -105,7 +106,6 @@ async fn end_job(tx: &Tx, task: &TaskId, message: &FailureMessage) -> Result<boo
 }
 
 fn due_job(row: &Row) -> Result<DueJob, StoreError> {
-    let scale: i64 = row.try_get("scale")?;
     Ok(DueJob {
         task_id: task_id(row, "task_id")?,
         account_id: account_id(row)?,
@@ -114,8 +114,7 @@ fn due_job(row: &Row) -> Result<DueJob, StoreError> {
         crashes: count(row, "crashes")?,
         was_claimed: row.try_get::<_, Option<&str>>("worker")?.is_some(),
         source_url: SourceUrl::parse(row.try_get("source_url")?).ok(),
-        scale: scale_column(scale)?,
-        face_enhance: row.try_get("face_enhance")?,
+        parameters: parameters(row)?,
         request_id: parsed(row, "request_id", RequestId::parse)?,
         created_at: time(row, "created_at")?,
         deadline_at: time(row, "deadline_at")?,

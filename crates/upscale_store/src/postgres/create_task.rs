@@ -3,21 +3,21 @@
 
 use futures_util::try_join;
 use tokio_postgres::Row;
-use upscale_core::{
-    AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, limits, priority_at,
-};
+use upscale_core::{AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, priority_at};
 
-use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
+use super::{
+    Db, Tx,
+    ledger::transfer,
+    queue_facts::queue_facts,
+    rows,
+    task_rows::{self, INSERT_TASK, insert_task},
+};
 use crate::{
     CreateOutcome, StoreError,
     order::{Order, Standing, known_key},
     transfer::Transfer,
 };
 
-const INSERT_TASK: &str =
-    "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale,
-         face_enhance, price, request_id, created_at, day, deadline_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 const INSERT_JOB: &str =
     "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
      VALUES ($1, $2, $3, $4, $3, $5)";
@@ -43,23 +43,23 @@ impl Db {
 }
 
 async fn create_task(tx: &Tx, order: &Order) -> Result<CreateOutcome, StoreError> {
-    let parameters = fingerprint(&order.task);
+    let fingerprint = fingerprint(&order.task);
     let (known, standing, queue) = try_join!(
         find_by_key(tx, order),
         standing(tx, &order.account),
         queue_facts(tx)
     )?;
     if let Some((before, task)) = known {
-        return Ok(known_key(&before, &parameters, task));
+        return Ok(known_key(&before, &fingerprint, task));
     }
     if let Some(stopped) = standing.stop() {
         return Ok(stopped);
     }
     let prio_at = priority_at(tx.now, standing.facts.active_tasks);
-    if let Some(refused) = standing.refuse(queue, tx.now) {
+    if let Some(refused) = standing.refuse(queue, tx.options.price, tx.now) {
         return Ok(refused);
     }
-    let task = accept(tx, order, &parameters, prio_at).await?;
+    let task = accept(tx, order, &fingerprint, prio_at).await?;
     Ok(CreateOutcome::Created(task))
 }
 
@@ -67,7 +67,7 @@ async fn find_by_key(tx: &Tx, order: &Order) -> Result<Option<(String, Task)>, S
     tx.find(
         "SELECT * FROM task WHERE account_id = $1 AND idempotency_key = $2",
         &[&order.account.as_str(), &order.key.as_str()],
-        |row| Ok((row.try_get("fingerprint")?, rows::task(row)?)),
+        |row| Ok((row.try_get("fingerprint")?, task_rows::task(row)?)),
     )
     .await
 }
@@ -99,7 +99,7 @@ fn parse_standing(row: &Row) -> Result<Standing, StoreError> {
 async fn accept(
     tx: &Tx,
     order: &Order,
-    parameters: &str,
+    fingerprint: &str,
     prio_at: Timestamp,
 ) -> Result<Task, StoreError> {
     let task = order.accepted(tx.now, tx.options)?;
@@ -107,38 +107,12 @@ async fn accept(
     // The job refers to its task: the one must be there before the other.
     tx.prepare(&[INSERT_TASK, INSERT_JOB]).await?;
     try_join!(
-        insert_task(tx, &task, order, parameters),
-        transfer(tx, &order.account, &reserve, limits::PRICE),
+        insert_task(tx, &task, order, fingerprint),
+        transfer(tx, &order.account, &reserve, task.price),
         count_today(tx, &order.account),
         insert_job(tx, &task, prio_at)
     )?;
     Ok(task)
-}
-
-async fn insert_task(
-    tx: &Tx,
-    task: &Task,
-    order: &Order,
-    parameters: &str,
-) -> Result<(), StoreError> {
-    tx.execute_one(
-        INSERT_TASK,
-        &[
-            &task.id.as_str(),
-            &order.account.as_str(),
-            &order.key.as_str(),
-            &parameters,
-            &order.task.source_url.as_str(),
-            &(order.task.scale.factor() as i64),
-            &order.task.face_enhance,
-            &limits::PRICE.thousandths(),
-            &order.request.as_str(),
-            &task.created_at.micros(),
-            &task.created_at.utc_day(),
-            &task.deadline_at.micros(),
-        ],
-    )
-    .await
 }
 
 async fn count_today(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {

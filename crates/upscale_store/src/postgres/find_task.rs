@@ -5,6 +5,7 @@ use upscale_core::{AccountId, Task, TaskId, is_token};
 use super::{
     Db,
     rows::{self, time, time_if_any},
+    task_rows,
 };
 use crate::{ResultRecord, StoreError};
 
@@ -16,7 +17,7 @@ impl Db {
     ) -> Result<Option<Task>, StoreError> {
         let sql = "SELECT * FROM task WHERE id = $1 AND account_id = $2";
         let tx = self.read().await?;
-        tx.find(sql, &[&task.as_str(), &account.as_str()], rows::task)
+        tx.find(sql, &[&task.as_str(), &account.as_str()], task_rows::task)
             .await
     }
 
@@ -31,7 +32,7 @@ impl Db {
             |row| {
                 Ok(ResultRecord {
                     task_id: rows::task_id(row, "id")?,
-                    file: rows::result_file(row)?,
+                    file: task_rows::result_file(row)?,
                     finished_at: time(row, "finished_at")?,
                     removed: time_if_any(row, "result_removed_at")?.is_some(),
                 })

@@ -2,16 +2,14 @@
 //! the days it shows and no more.
 
 use tokio_postgres::Row;
-use upscale_core::{AccountId, SourceUrl, TaskId};
+use upscale_core::{AccountId, Credits, SourceUrl, TaskId};
 
 use super::{
     Db,
-    rows::{self, count, parsed, time_if_any},
+    rows::{count, parsed, time_if_any},
+    task_rows,
 };
-use crate::{
-    DayOfUse, StoreError, TaskCursor, TaskFilter, TaskRecord,
-    task_row::{scale_column, stages},
-};
+use crate::{DayOfUse, StoreError, TaskCursor, TaskFilter, TaskRecord, task_row::stages};
 
 impl Db {
     pub(crate) async fn list_tasks(
@@ -63,7 +61,8 @@ impl Db {
         tx.list(
             "SELECT day, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
                  count(*) FILTER (WHERE state = 'failed') AS failed,
-                 count(*) FILTER (WHERE state = 'processing') AS processing
+                 count(*) FILTER (WHERE state = 'processing') AS processing,
+                 CAST(coalesce(sum(price) FILTER (WHERE state = 'succeeded'), 0) AS BIGINT) AS charged
              FROM task WHERE account_id = $1 AND day >= $2 GROUP BY day ORDER BY day",
             &[&account.as_str(), &from_day],
             day_of_use,
@@ -74,10 +73,8 @@ impl Db {
 
 fn task_record(row: &Row) -> Result<TaskRecord, StoreError> {
     Ok(TaskRecord {
-        task: rows::task(row)?,
+        task: task_rows::task(row)?,
         source_url: parsed(row, "source_url", |text| SourceUrl::parse(text).ok())?,
-        scale: scale_column(row.try_get("scale")?)?,
-        face_enhance: row.try_get("face_enhance")?,
         request_id: row.try_get("request_id")?,
         finished_at: time_if_any(row, "finished_at")?,
         result_removed: time_if_any(row, "result_removed_at")?.is_some(),
@@ -95,5 +92,6 @@ fn day_of_use(row: &Row) -> Result<DayOfUse, StoreError> {
         succeeded: count(row, "succeeded")?,
         failed: count(row, "failed")?,
         processing: count(row, "processing")?,
+        charged: Credits::from_thousandths(row.try_get("charged")?),
     })
 }

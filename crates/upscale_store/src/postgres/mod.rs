@@ -27,6 +27,7 @@ mod sessions;
 mod settle;
 mod signing_keys;
 mod sweep;
+mod task_rows;
 #[cfg(test)]
 mod tests;
 mod time;

@@ -1,11 +1,12 @@
 //! What an operator looks at beside accounts: tasks of anyone, workers, and the ledger as a whole.
 
 use tokio_postgres::Row;
-use upscale_core::{Credits, RequestId, Scale, TaskId, Timestamp};
+use upscale_core::{Credits, RequestId, TaskId, Timestamp};
 
 use super::{
     Db,
-    rows::{self, count, parsed, time, time_if_any},
+    rows::{count, parsed, time, time_if_any},
+    task_rows,
 };
 use crate::{
     JobRecord, LedgerSum, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord,
@@ -116,14 +117,10 @@ fn ledger_sum(row: &Row) -> Result<LedgerSum, StoreError> {
 }
 
 fn task_record(row: &Row) -> Result<OperatorTask, StoreError> {
-    let scale: i64 = row.try_get("scale")?;
     let has_job = row.try_get::<_, Option<i64>>("attempt")?.is_some();
     Ok(OperatorTask {
-        task: rows::task(row)?,
+        task: task_rows::task(row)?,
         source_url: row.try_get("source_url")?,
-        scale: Scale::from_factor(scale)
-            .ok_or_else(|| StoreError::Corrupt(format!("column scale holds {scale}")))?,
-        face_enhance: row.try_get("face_enhance")?,
         request_id: parsed(row, "request_id", RequestId::parse)?,
         finished_at: time_if_any(row, "finished_at")?,
         job: has_job.then(|| job_record(row)).transpose()?,

@@ -1,11 +1,11 @@
 //! Columns of a row, each into the word of core that it holds.
 
 use tokio_postgres::Row;
-use upscale_core::{AccountId, OwnLimits, ResultFile, Task, TaskId, Timestamp};
+use upscale_core::{AccountId, OwnLimits, TaskId, Timestamp};
 
 use crate::{
     StoreError,
-    task_row::{TaskRow, parse_column, whole_column},
+    task_row::{parse_column, whole_column},
 };
 
 /// Reads a text column through a parser of core.
@@ -49,32 +49,5 @@ pub(super) fn own_limits(row: &Row) -> Result<OwnLimits, StoreError> {
         create_requests_per_minute: number("limit_create_requests")?,
         active_tasks: number("limit_active_tasks")?,
         daily_tasks: number("limit_daily_tasks")?,
-    })
-}
-
-/// A task from a row with every column of the table.
-pub(super) fn task(row: &Row) -> Result<Task, StoreError> {
-    let has_result = row.try_get::<_, Option<&str>>("result_name")?.is_some();
-    TaskRow {
-        id: task_id(row, "id")?,
-        account_id: account_id(row)?,
-        created_at: time(row, "created_at")?,
-        deadline_at: time(row, "deadline_at")?,
-        state: row.try_get("state")?,
-        failure_message: row.try_get("failure_message")?,
-        refund: row.try_get("refund")?,
-        result: has_result.then(|| result_file(row)).transpose()?,
-    }
-    .into_task()
-}
-
-/// The result of a succeeded task.
-pub(super) fn result_file(row: &Row) -> Result<ResultFile, StoreError> {
-    Ok(ResultFile {
-        name: row.try_get("result_name")?,
-        sha256: row.try_get("result_sha256")?,
-        size_bytes: whole_column("result_size", row.try_get("result_size")?)?,
-        width: count(row, "result_width")?,
-        height: count(row, "result_height")?,
     })
 }

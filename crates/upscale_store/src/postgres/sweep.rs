@@ -5,10 +5,7 @@ use std::collections::HashSet;
 
 use upscale_core::{ResultFile, TaskId};
 
-use super::{
-    Db, Tx,
-    rows::{result_file, task_id},
-};
+use super::{Db, Tx, rows::task_id, task_rows::result_file};
 use crate::{
     StoreError,
     retention::{DAYS_A_PAGE, records_kept_from_day, results_kept_after, yesterday},

@@ -7,15 +7,16 @@ use super::{
     Db, Tx,
     rows::{account_id, count, parsed, task_id, time},
     settle::fail_task,
+    task_rows::parameters,
 };
 use crate::{
     StoreError,
     due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
-    task_row::scale_column,
 };
 
 /// Due jobs in order; the rowid keeps the order of arrival where two are equal.
-const DUE: &str = "SELECT job.*, source_url, scale, face_enhance, request_id
+const DUE: &str =
+    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= ?1 AND job.deadline_at > ?1 ORDER BY job.prio_at, job.rowid LIMIT ?2";
 
@@ -70,7 +71,6 @@ fn take(tx: &Tx<'_>, worker: &str, job: DueJob, claimed: &mut Claimed) -> Result
 
 fn due(row: &Row<'_>) -> Result<DueJob, StoreError> {
     let source_url: String = row.get("source_url")?;
-    let scale: i64 = row.get("scale")?;
     Ok(DueJob {
         task_id: task_id(row, "task_id")?,
         account_id: account_id(row)?,
@@ -79,8 +79,7 @@ fn due(row: &Row<'_>) -> Result<DueJob, StoreError> {
         crashes: count(row, "crashes")?,
         was_claimed: row.get::<_, Option<String>>("worker")?.is_some(),
         source_url: SourceUrl::parse(&source_url).ok(),
-        scale: scale_column(scale)?,
-        face_enhance: row.get("face_enhance")?,
+        parameters: parameters(row)?,
         request_id: parsed(row, "request_id", RequestId::parse)?,
         created_at: time(row, "created_at")?,
         deadline_at: time(row, "deadline_at")?,

@@ -2,11 +2,15 @@
 //! accepted create leaves a trace, so only it uses up the key.
 
 use rusqlite::{Row, params};
-use upscale_core::{
-    AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, limits, priority_at,
-};
+use upscale_core::{AccountFacts, AccountId, Credits, Task, Timestamp, fingerprint, priority_at};
 
-use super::{Db, Tx, ledger::transfer, queue_facts::queue_facts, rows};
+use super::{
+    Db, Tx,
+    ledger::transfer,
+    queue_facts::queue_facts,
+    rows,
+    task_rows::{self, insert_task},
+};
 use crate::{
     CreateOutcome, StoreError,
     order::{Order, Standing, known_key},
@@ -24,19 +28,19 @@ impl Db {
 }
 
 fn create_task(tx: &Tx<'_>, order: &Order) -> Result<CreateOutcome, StoreError> {
-    let parameters = fingerprint(&order.task);
+    let fingerprint = fingerprint(&order.task);
     if let Some((before, task)) = find_by_key(tx, order)? {
-        return Ok(known_key(&before, &parameters, task));
+        return Ok(known_key(&before, &fingerprint, task));
     }
     let standing = standing(tx, &order.account)?;
     if let Some(stopped) = standing.stop() {
         return Ok(stopped);
     }
     let prio_at = priority_at(tx.now, standing.facts.active_tasks);
-    if let Some(refused) = standing.refuse(queue_facts(tx)?, tx.now) {
+    if let Some(refused) = standing.refuse(queue_facts(tx)?, tx.options.price, tx.now) {
         return Ok(refused);
     }
-    let task = accept(tx, order, &parameters, prio_at)?;
+    let task = accept(tx, order, &fingerprint, prio_at)?;
     Ok(CreateOutcome::Created(task))
 }
 
@@ -44,7 +48,7 @@ fn find_by_key(tx: &Tx<'_>, order: &Order) -> Result<Option<(String, Task)>, Sto
     tx.find(
         "SELECT * FROM task WHERE account_id = ?1 AND idempotency_key = ?2",
         [order.account.as_str(), order.key.as_str()],
-        |row| Ok((row.get("fingerprint")?, rows::task(row)?)),
+        |row| Ok((row.get("fingerprint")?, task_rows::task(row)?)),
     )
 }
 
@@ -75,47 +79,15 @@ fn parse_standing(row: &Row<'_>) -> Result<Standing, StoreError> {
 fn accept(
     tx: &Tx<'_>,
     order: &Order,
-    parameters: &str,
+    fingerprint: &str,
     prio_at: Timestamp,
 ) -> Result<Task, StoreError> {
     let task = order.accepted(tx.now, tx.options)?;
-    insert_task(tx, &task, order, parameters)?;
-    transfer(
-        tx,
-        &order.account,
-        &Transfer::Reserve(&task.id),
-        limits::PRICE,
-    )?;
+    insert_task(tx, &task, order, fingerprint)?;
+    transfer(tx, &order.account, &Transfer::Reserve(&task.id), task.price)?;
     count_today(tx, &order.account)?;
     insert_job(tx, &task, prio_at)?;
     Ok(task)
-}
-
-fn insert_task(
-    tx: &Tx<'_>,
-    task: &Task,
-    order: &Order,
-    parameters: &str,
-) -> Result<(), StoreError> {
-    tx.execute_one(
-        "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale, face_enhance,
-             price, request_id, created_at, day, deadline_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            task.id.as_str(),
-            order.account.as_str(),
-            order.key.as_str(),
-            parameters,
-            order.task.source_url.as_str(),
-            order.task.scale.factor() as i64,
-            order.task.face_enhance,
-            limits::PRICE.thousandths(),
-            order.request.as_str(),
-            task.created_at.micros(),
-            task.created_at.utc_day(),
-            task.deadline_at.micros()
-        ],
-    )
 }
 
 fn count_today(tx: &Tx<'_>, account: &AccountId) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@ use upscale_core::{AccountId, Task, TaskId, is_token};
 use super::{
     Db,
     rows::{self, time, time_if_any},
+    task_rows,
 };
 use crate::{ResultRecord, StoreError};
 
@@ -19,7 +20,7 @@ impl Db {
             tx.find(
                 "SELECT * FROM task WHERE id = ?1 AND account_id = ?2",
                 [task.as_str(), account.as_str()],
-                rows::task,
+                task_rows::task,
             )
         })
         .await
@@ -34,7 +35,7 @@ impl Db {
             tx.find("SELECT * FROM task WHERE result_name = ?1", [name], |row| {
                 Ok(ResultRecord {
                     task_id: rows::task_id(row, "id")?,
-                    file: rows::result_file(row)?,
+                    file: task_rows::result_file(row)?,
                     finished_at: time(row, "finished_at")?,
                     removed: time_if_any(row, "result_removed_at")?.is_some(),
                 })

@@ -2,15 +2,16 @@
 //! the days it shows and no more.
 
 use rusqlite::{Row, params};
-use upscale_core::{AccountId, SourceUrl, TaskId};
+use upscale_core::{AccountId, Credits, SourceUrl, TaskId};
 
 use super::{
     Db,
-    rows::{self, parsed, time_if_any},
+    rows::{parsed, time_if_any},
+    task_rows,
 };
 use crate::{
     DayOfUse, StoreError, TaskCursor, TaskFilter, TaskRecord,
-    task_row::{scale_column, stages, whole_column},
+    task_row::{stages, whole_column},
 };
 
 impl Db {
@@ -64,7 +65,8 @@ impl Db {
             tx.list(
                 "SELECT day, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
                      count(*) FILTER (WHERE state = 'failed') AS failed,
-                     count(*) FILTER (WHERE state = 'processing') AS processing
+                     count(*) FILTER (WHERE state = 'processing') AS processing,
+                     coalesce(sum(price) FILTER (WHERE state = 'succeeded'), 0) AS charged
                  FROM task WHERE account_id = ?1 AND day >= ?2 GROUP BY day ORDER BY day",
                 params![account.as_str(), from_day],
                 day_of_use,
@@ -76,10 +78,8 @@ impl Db {
 
 fn task_record(row: &Row<'_>) -> Result<TaskRecord, StoreError> {
     Ok(TaskRecord {
-        task: rows::task(row)?,
+        task: task_rows::task(row)?,
         source_url: parsed(row, "source_url", |text| SourceUrl::parse(text).ok())?,
-        scale: scale_column(row.get("scale")?)?,
-        face_enhance: row.get("face_enhance")?,
         request_id: row.get("request_id")?,
         finished_at: time_if_any(row, "finished_at")?,
         result_removed: time_if_any(row, "result_removed_at")?.is_some(),
@@ -97,5 +97,6 @@ fn day_of_use(row: &Row<'_>) -> Result<DayOfUse, StoreError> {
         succeeded: whole_column("succeeded", row.get("succeeded")?)?,
         failed: whole_column("failed", row.get("failed")?)?,
         processing: whole_column("processing", row.get("processing")?)?,
+        charged: Credits::from_thousandths(row.get("charged")?),
     })
 }

@@ -26,6 +26,7 @@ mod sessions;
 mod settle;
 mod signing_keys;
 mod sweep;
+mod task_rows;
 #[cfg(test)]
 mod tests;
 mod tx;

@@ -1,11 +1,11 @@
 //! Columns of a row, each into the word of core that it holds.
 
 use rusqlite::Row;
-use upscale_core::{AccountId, OwnLimits, ResultFile, Task, TaskId, Timestamp};
+use upscale_core::{AccountId, OwnLimits, TaskId, Timestamp};
 
 use crate::{
     StoreError,
-    task_row::{TaskRow, parse_column, whole_column},
+    task_row::{parse_column, whole_column},
 };
 
 /// Reads a text column through a parser of core.
@@ -46,32 +46,5 @@ pub(super) fn own_limits(row: &Row<'_>) -> Result<OwnLimits, StoreError> {
         create_requests_per_minute: row.get("limit_create_requests")?,
         active_tasks: row.get("limit_active_tasks")?,
         daily_tasks: row.get("limit_daily_tasks")?,
-    })
-}
-
-/// A task from a row with every column of the table.
-pub(super) fn task(row: &Row<'_>) -> Result<Task, StoreError> {
-    let has_result = row.get::<_, Option<String>>("result_name")?.is_some();
-    TaskRow {
-        id: task_id(row, "id")?,
-        account_id: account_id(row)?,
-        created_at: time(row, "created_at")?,
-        deadline_at: time(row, "deadline_at")?,
-        state: row.get("state")?,
-        failure_message: row.get("failure_message")?,
-        refund: row.get("refund")?,
-        result: has_result.then(|| result_file(row)).transpose()?,
-    }
-    .into_task()
-}
-
-/// The result of a succeeded task.
-pub(super) fn result_file(row: &Row<'_>) -> Result<ResultFile, StoreError> {
-    Ok(ResultFile {
-        name: row.get("result_name")?,
-        sha256: row.get("result_sha256")?,
-        size_bytes: whole_column("result_size", row.get("result_size")?)?,
-        width: count(row, "result_width")?,
-        height: count(row, "result_height")?,
     })
 }

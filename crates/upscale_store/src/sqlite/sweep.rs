@@ -4,10 +4,7 @@
 use rusqlite::params;
 use upscale_core::{ResultFile, TaskId};
 
-use super::{
-    Db, Tx,
-    rows::{result_file, task_id},
-};
+use super::{Db, Tx, rows::task_id, task_rows::result_file};
 use crate::{
     StoreError,
     retention::{DAYS_A_PAGE, records_kept_from_day, results_kept_after, yesterday},

@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use upscale_core::{Scale, limits::SOURCE_BYTES_MAX};
+use upscale_core::{Parameters, Scale, limits::SOURCE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"UPS\x01";
 const ORDER_BYTES: usize = 4 + 1 + 1 + 2 + 8 + 8 + 8 + 4 + 4;
@@ -31,10 +31,8 @@ const PIECE_BYTES: u64 = 1024 * 1024;
 /// What the child is to do, and within which limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// 2x or 4x.
-    pub scale: Scale,
-    /// Whether faces are improved.
-    pub face_enhance: bool,
+    /// What the customer ordered.
+    pub parameters: Parameters,
     /// Threads to compute with, at least 1.
     pub threads: u16,
     /// Largest source frame in pixels, inclusive.
@@ -116,8 +114,8 @@ impl Order {
         let mut bytes = [0; ORDER_BYTES];
         let mut rest = bytes.as_mut_slice();
         put(&mut rest, &MAGIC);
-        put(&mut rest, &[self.scale.factor() as u8]);
-        put(&mut rest, &[u8::from(self.face_enhance)]);
+        put(&mut rest, &[self.parameters.scale.factor() as u8]);
+        put(&mut rest, &[u8::from(self.parameters.face_enhance)]);
         put(&mut rest, &self.threads.to_le_bytes());
         put(&mut rest, &self.source_pixels_max.to_le_bytes());
         put(&mut rest, &self.result_bytes_max.to_le_bytes());
@@ -134,9 +132,11 @@ impl Order {
         }
         let [factor] = take::<1>(&mut rest);
         let order = Self {
-            scale: Scale::from_factor(factor.into())
-                .ok_or_else(|| invalid(format!("the scale is {factor}")))?,
-            face_enhance: flag(take::<1>(&mut rest))?,
+            parameters: Parameters {
+                scale: Scale::from_factor(factor.into())
+                    .ok_or_else(|| invalid(format!("the scale is {factor}")))?,
+                face_enhance: flag(take::<1>(&mut rest))?,
+            },
             threads: u16::from_le_bytes(take(&mut rest)),
             source_pixels_max: u64::from_le_bytes(take(&mut rest)),
             result_bytes_max: u64::from_le_bytes(take(&mut rest)),

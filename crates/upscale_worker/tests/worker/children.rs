@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use tokio::time::{sleep, timeout};
-use upscale_core::{AttemptFailure, Scale};
+use upscale_core::{AttemptFailure, Parameters, Scale};
 use upscale_worker::{Answer, AttemptError, ChildOptions, Upscaled, read_order};
 
 use crate::fake_child::{Stage, done, facts, frames, png};
@@ -11,7 +11,9 @@ use crate::fake_child::{Stage, done, facts, frames, png};
 const X2: Scale = Scale::X2;
 
 async fn upscale(child: &ChildOptions, source: &[u8]) -> Result<Upscaled, AttemptError> {
-    child.upscale(&child.order(X2, false), source).await
+    child
+        .upscale(&child.order(Parameters::at(X2)), source)
+        .await
 }
 
 /// Asserts that the script counts as a crash, and what the logs are told of it.
@@ -37,7 +39,7 @@ async fn a_child_gets_its_order_and_its_png_comes_back() {
     assert_eq!(upscaled, Upscaled { facts, png });
     let order = std::fs::read(stage.path("order")).unwrap();
     let (order, given) = read_order(&mut order.as_slice()).unwrap();
-    assert_eq!(order, child.order(X2, false));
+    assert_eq!(order, child.order(Parameters::at(X2)));
     assert_eq!((order.threads, order.source_pixels_max), (2, 1_500_000));
     assert_eq!(given, source);
 }
@@ -181,7 +183,7 @@ async fn results_that_do_not_fit_the_order_are_crashes() {
     ] {
         assert_crashes(&stage.answering(&answer), says).await;
     }
-    let mut order = stage.child("").order(X2, false);
+    let mut order = stage.child("").order(Parameters::at(X2));
     order.result_bytes_max = 1_000;
     let child = stage.answering(&done(X2, 1_000));
     let error = child.upscale(&order, b"source").await.unwrap_err();
@@ -232,7 +234,7 @@ async fn a_program_that_is_not_there_is_transient() {
 
 #[tokio::test]
 async fn the_largest_legal_result_has_room() {
-    let order = Stage::new().child("").order(Scale::X4, false);
+    let order = Stage::new().child("").order(Parameters::at(Scale::X4));
     // 12 megapixels of 16-bit RGBA, and a filter byte for each of at most 3 million rows.
     assert!(order.result_bytes_max >= 96_000_000 + 3_000_000);
     assert!(order.result_bytes_max < 128 * 1024 * 1024);

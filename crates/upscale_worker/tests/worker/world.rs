@@ -9,8 +9,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use upscale_core::{
-    AccountId, Clock, Credits, IdempotencyKey, NewTask, RefundStatus, RequestId, ResultFile, Scale,
-    Task, TaskId, TaskState,
+    AccountId, Clock, Credits, IdempotencyKey, NewTask, Parameters, RefundStatus, RequestId,
+    ResultFile, Scale, Task, TaskId, TaskState,
 };
 use upscale_store::{Account, Claim, CreateOutcome, QueueGlance, Results, Store, StoreOptions};
 use upscale_worker::{
@@ -61,8 +61,7 @@ impl World {
     pub(crate) async fn order(&self, path: &str, steps: Vec<Step>) -> TaskId {
         let order = NewTask {
             source_url: self.source.set(path, steps),
-            scale: Scale::X2,
-            face_enhance: false,
+            parameters: Parameters::at(Scale::X2),
         };
         let key = IdempotencyKey::parse(format!("key-of-{path}").as_bytes()).unwrap();
         let request = RequestId::random().unwrap();

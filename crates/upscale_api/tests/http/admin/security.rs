@@ -2,8 +2,8 @@
 //! elsewhere that resolves to this machine, frames, planted cookies.
 
 use upscale_core::{
-    AccountId, Credits, Email, FailureMessage, IdempotencyKey, NewTask, Permission, RequestId,
-    Scale, SourceUrl, TaskId,
+    AccountId, Credits, Email, FailureMessage, IdempotencyKey, NewTask, Parameters, Permission,
+    RequestId, Scale, SourceUrl, TaskId,
 };
 use upscale_store::{Settlement, Spent};
 
@@ -90,8 +90,7 @@ async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
     made.unwrap();
     let order = NewTask {
         source_url: SourceUrl::parse("https://pictures.example.org/a.png?q='%22").unwrap(),
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
     };
     let key = IdempotencyKey::parse(b"hostile-key").unwrap();
     let request = RequestId::random().unwrap();

@@ -1,6 +1,8 @@
 //! What the pages show of an account: figures, tasks in every state, every line of the ledger.
 
-use upscale_core::{Credits, IdempotencyKey, NewTask, OwnLimits, RequestId, Scale, SourceUrl};
+use upscale_core::{
+    Credits, IdempotencyKey, NewTask, OwnLimits, Parameters, RequestId, Scale, SourceUrl,
+};
 use upscale_store::{CreateOutcome, OnBehalf};
 
 use super::browser::{Console, with_console};
@@ -12,8 +14,7 @@ pub(super) async fn order(
 ) -> String {
     let task = NewTask {
         source_url: SourceUrl::parse(&format!("https://pictures.example.org/{key}.png")).unwrap(),
-        scale: Scale::X2,
-        face_enhance: false,
+        parameters: Parameters::at(Scale::X2),
     };
     let name = IdempotencyKey::parse(format!("key-of-{key}").as_bytes()).unwrap();
     let request = RequestId::random().unwrap();

@@ -1,7 +1,7 @@
 //! What an attacker would try, a test each: planted sessions, forged forms, scripts in names and addresses, other
 //! accounts' ids, frames, and guessing at many doors.
 
-use upscale_core::{IdempotencyKey, NewTask, Permission, RequestId, Scale, SourceUrl};
+use upscale_core::{IdempotencyKey, NewTask, Parameters, Permission, RequestId, Scale, SourceUrl};
 
 use super::browser::{Console, with_console, with_console_at};
 
@@ -120,8 +120,7 @@ async fn a_script_in_a_key_name_an_e_mail_or_a_task_address_stays_text() {
         let url = "https://images.example.org/a'onerror='alert(1)'&x=1.png";
         let task = NewTask {
             source_url: SourceUrl::parse(url).unwrap(),
-            scale: Scale::X2,
-            face_enhance: false,
+            parameters: Parameters::at(Scale::X2),
         };
         let key = IdempotencyKey::parse(b"a-hostile-address").unwrap();
         let request = RequestId::random().unwrap();
@@ -163,8 +162,7 @@ async fn another_accounts_tasks_keys_and_lines_do_not_exist() {
             .unwrap();
         let task = NewTask {
             source_url: SourceUrl::parse("https://images.example.org/private.png").unwrap(),
-            scale: Scale::X2,
-            face_enhance: false,
+            parameters: Parameters::at(Scale::X2),
         };
         let name = IdempotencyKey::parse(b"anns-private").unwrap();
         let request = RequestId::random().unwrap();

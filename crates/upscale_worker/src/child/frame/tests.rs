@@ -8,8 +8,10 @@ const RESULT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 fn order() -> Order {
     Order {
-        scale: Scale::X4,
-        face_enhance: true,
+        parameters: Parameters {
+            face_enhance: true,
+            ..Parameters::at(Scale::X4)
+        },
         threads: 3,
         source_pixels_max: 750_000,
         result_bytes_max: RESULT_BYTES_MAX,
