@@ -1,8 +1,22 @@
 //! Credits as the operator sees them: bought once, reserved at acceptance, charged on success, returned on failure.
 
-use serde_json::json;
+use std::path::Path;
 
-use crate::harness::{World, client::order, image_host::Behaviour, pictures::Picture};
+use serde_json::json;
+use tempfile::TempDir;
+use upscale_core::{
+    AccountId, Clock, Credits, IdempotencyKey, NewTask, Parameters, RequestId, ResultFile, Scale,
+    SourceUrl, random_token,
+};
+use upscale_store::{CreateOutcome, FenceOutcome, Settlement, Spent, Store, StoreOptions};
+
+use crate::harness::{
+    World,
+    client::order,
+    image_host::Behaviour,
+    operator::{Operator, thousandths},
+    pictures::Picture,
+};
 
 #[test]
 fn credits_are_reserved_then_charged_and_a_failure_returns_them() {
@@ -85,4 +99,72 @@ fn a_reference_of_another_payment_an_unknown_account_and_bad_amounts_are_refused
     assert_eq!(world.operator.money(&bob), (0, 0, 0));
     let unknown = world.operator.output(&["account", "show", nobody.as_str()]);
     assert!(!unknown.status.success());
+}
+
+/// The commands on a data directory where the price changed between two tasks.
+#[test]
+fn a_task_is_shown_with_the_price_it_was_ordered_at() {
+    let folder = TempDir::new().unwrap();
+    let operator = Operator::new(folder.path().to_owned(), Vec::new());
+    let account = operator.create_account("Ann");
+    operator.credit(&account, "10", "invoice 7");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for price in [700, 900] {
+        let id = runtime.block_on(done_at(folder.path(), &account, price));
+        let shown = operator.run(&["task", "show", &id]);
+        assert_eq!(thousandths(&shown["tasks"][0]["price"]), price);
+        assert_eq!(shown["tasks"][0]["scale"], 4);
+        assert_eq!(shown["tasks"][0]["face_enhance"], true);
+    }
+    let listed = operator.run(&["task", "list", "--account", &account]);
+    let listed = listed["tasks"].as_array().unwrap();
+    let prices: Vec<i64> = listed
+        .iter()
+        .map(|one| thousandths(&one["price"]))
+        .collect();
+    assert_eq!(prices, [900, 700], "newest first");
+    let ledger = operator.run(&["account", "ledger", &account]);
+    let charges = ledger["lines"].as_array().unwrap().iter();
+    let charges = charges.filter(|line| line["kind"] == "charge");
+    let charges: Vec<i64> = charges.map(|line| thousandths(&line["amount"])).collect();
+    assert_eq!(charges, [900, 700], "newest first");
+    assert_eq!(operator.money(&account), (8_400, 0, 1_600));
+}
+
+/// A task that was ordered when one cost this many thousandths, and succeeded.
+async fn done_at(data: &Path, account: &str, price: i64) -> String {
+    let options = StoreOptions {
+        price: Credits::from_thousandths(price),
+        ..StoreOptions::default()
+    };
+    let store = Store::open_sqlite(data, Clock::System, options)
+        .await
+        .unwrap();
+    let account = AccountId::parse(account).unwrap();
+    let key = IdempotencyKey::parse(format!("ordered-at-{price}").as_bytes()).unwrap();
+    let task = NewTask {
+        source_url: SourceUrl::parse("https://images.upscale-tests.org/a.png").unwrap(),
+        parameters: Parameters {
+            face_enhance: true,
+            ..Parameters::at(Scale::X4)
+        },
+    };
+    let request = RequestId::random().unwrap();
+    let created = store.create_task(&account, &key, &task, &request).await;
+    assert!(matches!(created, Ok(CreateOutcome::Created(_))));
+    let claim = store.claim("a worker of the tests", 1).await.unwrap();
+    let [claim] = claim.as_slice() else {
+        panic!("one job is due: {claim:?}");
+    };
+    let done = Settlement::Succeeded(ResultFile {
+        name: random_token().unwrap(),
+        sha256: "0".repeat(64),
+        size_bytes: 5,
+        width: 8,
+        height: 6,
+    });
+    let spent = Spent::slot(0.1);
+    let settled = store.settle(&claim.task_id, claim.attempt, done, spent);
+    assert_eq!(settled.await.unwrap(), FenceOutcome::Done);
+    claim.task_id.to_string()
 }

@@ -22,6 +22,7 @@ mod keys;
 mod malformed;
 mod malformed_cases;
 mod openapi;
+mod price;
 mod read;
 mod results;
 mod stripe;

@@ -87,7 +87,18 @@ impl Home {
 
     /// The store as another process would open it.
     pub(crate) async fn open(&self, clock: &Clock, commits: Commits) -> Store {
-        let (clock, options) = (clock.clone(), StoreOptions::default());
+        self.open_with(clock, commits, StoreOptions::default())
+            .await
+    }
+
+    /// The same with other options.
+    pub(crate) async fn open_with(
+        &self,
+        clock: &Clock,
+        commits: Commits,
+        options: StoreOptions,
+    ) -> Store {
+        let clock = clock.clone();
         if let Some(url) = self.url() {
             let durability = match commits {
                 Commits::Durable => postgres::Durability::Full,

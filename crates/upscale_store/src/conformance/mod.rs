@@ -25,6 +25,7 @@ mod operator;
 mod operators_console;
 mod payment_pages;
 mod payments;
+mod price;
 mod properties;
 mod purchases;
 mod queue;

@@ -18,20 +18,20 @@ pub(super) const CONSOLE_URL: &str = "https://console.example.org";
 const OF_PAGE: [&str; 3] = ["form", "nonce", "secret"];
 
 /// Both doors to the console of one test's application.
-pub(super) struct Admin<'a> {
+pub(crate) struct Admin<'a> {
     pub(super) app: &'a App,
     pub(super) address: SocketAddr,
     socket: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     Socket,
     Token,
 }
 
 /// One browser, or one script.
-pub(super) struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     admin: &'a Admin<'a>,
     by: By,
     pub(super) host: String,
@@ -44,39 +44,41 @@ pub(super) struct Browser<'a> {
 
 /// Runs a test on the operators' console.
 pub(super) async fn with_admin(test: impl AsyncFnOnce(&Admin<'_>)) {
-    with_app(async |app: &App| {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let socket = app.path("admin.sock");
-        let router = |door| {
-            let options = AdminOptions {
-                door,
-                console_url: Some(format!("{CONSOLE_URL}/")),
-            };
-            admin_router(AdminState::new(app.state.clone(), options))
+    with_app(async |app: &App| with_admin_of(app, test).await).await;
+}
+
+/// The same on an application that is there.
+pub(crate) async fn with_admin_of(app: &App, test: impl AsyncFnOnce(&Admin<'_>)) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let socket = app.path("admin.sock");
+    let router = |door| {
+        let options = AdminOptions {
+            door,
+            console_url: Some(format!("{CONSOLE_URL}/")),
         };
-        app.keep_secret(TOKEN);
-        let token = AdminDoor::Token(AdminToken::new(TOKEN).unwrap());
-        let limits = ServeLimits::default();
-        let servers = [
-            Server::start(listener, router(token), &limits),
-            Server::start(
-                UnixListener::bind(&socket).unwrap(),
-                router(AdminDoor::FilePermissions),
-                &limits,
-            ),
-        ];
-        test(&Admin {
-            app,
-            address,
-            socket,
-        })
-        .await;
-        for server in servers {
-            server.stop().await;
-        }
+        admin_router(AdminState::new(app.state.clone(), options))
+    };
+    app.keep_secret(TOKEN);
+    let token = AdminDoor::Token(AdminToken::new(TOKEN).unwrap());
+    let limits = ServeLimits::default();
+    let servers = [
+        Server::start(listener, router(token), &limits),
+        Server::start(
+            UnixListener::bind(&socket).unwrap(),
+            router(AdminDoor::FilePermissions),
+            &limits,
+        ),
+    ];
+    test(&Admin {
+        app,
+        address,
+        socket,
     })
     .await;
+    for server in servers {
+        server.stop().await;
+    }
 }
 
 impl Admin<'_> {
@@ -96,7 +98,7 @@ impl Admin<'_> {
     }
 
     /// Of an operator who has come in.
-    pub(super) async fn signed_in(&self, by: By) -> Browser<'_> {
+    pub(crate) async fn signed_in(&self, by: By) -> Browser<'_> {
         let mut browser = self.browser(by);
         browser.get("/sign-in").await;
         let fields = [("name", "Ann"), ("token", TOKEN)];
@@ -111,7 +113,7 @@ impl Admin<'_> {
 }
 
 impl Browser<'_> {
-    pub(super) async fn get(&mut self, path: &str) -> Page {
+    pub(crate) async fn get(&mut self, path: &str) -> Page {
         self.send("GET", path, &[], Bytes::new()).await
     }
 

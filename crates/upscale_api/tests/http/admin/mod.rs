@@ -1,6 +1,6 @@
 //! The operators' console through both of its doors: a socket whose permissions have decided, and loopback with a token.
 
-mod browser;
+pub(crate) mod browser;
 mod doors;
 mod forms;
 mod pages;

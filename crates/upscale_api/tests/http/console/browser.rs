@@ -19,8 +19,8 @@ use upscale_api::{
 use crate::harness::{App, Server, Settings, with_app_set};
 
 /// The console of one test's application.
-pub(super) struct Console<'a> {
-    pub(super) app: &'a App,
+pub(crate) struct Console<'a> {
+    pub(crate) app: &'a App,
     pub(super) address: SocketAddr,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Page {
 }
 
 /// One browser.
-pub(super) struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     console: &'a Console<'a>,
     pub(super) cookies: BTreeMap<String, String>,
     pub(super) form_token: String,
@@ -41,7 +41,7 @@ pub(super) struct Browser<'a> {
 }
 
 /// Runs a test on a console that believes `X-Forwarded-For`, so that each browser has an address of its own.
-pub(super) async fn with_console(test: impl AsyncFnOnce(&Console<'_>)) {
+pub(crate) async fn with_console(test: impl AsyncFnOnce(&Console<'_>)) {
     with_console_at(None, test).await;
 }
 
@@ -92,7 +92,7 @@ impl Console<'_> {
     }
 
     /// A browser of somebody who has just signed up.
-    pub(super) async fn signed_up(&self, name: &str) -> Browser<'_> {
+    pub(crate) async fn signed_up(&self, name: &str) -> Browser<'_> {
         let mut browser = self.browser("192.0.2.1");
         browser.get("/sign-up").await;
         let email = format!("{name}@example.org");
@@ -107,7 +107,7 @@ impl Console<'_> {
     }
 
     /// The account of this user, with a purchase of these credits.
-    pub(super) async fn pay(&self, name: &str, credits: &str) -> upscale_core::AccountId {
+    pub(crate) async fn pay(&self, name: &str, credits: &str) -> upscale_core::AccountId {
         let email = upscale_core::Email::parse(&format!("{name}@example.org")).unwrap();
         let user = self.app.store.find_user(&email).await.unwrap().unwrap();
         let credits = upscale_core::Credits::parse(credits).unwrap();
@@ -126,7 +126,7 @@ impl Console<'_> {
 }
 
 impl Browser<'_> {
-    pub(super) async fn get(&mut self, path: &str) -> Page {
+    pub(crate) async fn get(&mut self, path: &str) -> Page {
         self.send("GET", path, &[], Bytes::new()).await
     }
 
