@@ -75,8 +75,8 @@ mod tests {
         let task = |url: &str, scale, face_enhance| NewTask {
             source_url: SourceUrl::parse(url).unwrap(),
             parameters: Parameters {
-                scale,
                 face_enhance,
+                ..Parameters::at(scale)
             },
         };
         let base = fingerprint(&task("https://a.example.org/a.png", Scale::X2, false));

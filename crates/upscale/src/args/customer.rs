@@ -36,8 +36,9 @@ pub(crate) struct SubmitArgs {
     /// File with an address a line, `-` for standard input; empty lines and those after `#` are passed over.
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
-    /// CSV file with a heading, `-` for standard input: a column `image_url`, and where they are there `scale`,
-    /// `face_enhance` (true or false), which count before the flags, and `file` (the result's name).
+    /// CSV file with a heading, `-` for standard input: a column `image_url`, and where they are there `file` (the
+    /// result's name), `scale` and the other parameters by the API's names, such as `face_enhance` (true or false); what
+    /// they say counts before the flags.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// 2 or 4, where the CSV says nothing else.

@@ -78,8 +78,8 @@ fn a_face_becomes_another_picture_and_its_surroundings_stay() {
             let made = |face_enhance| {
                 let order = Order {
                     parameters: Parameters {
-                        scale,
                         face_enhance,
+                        ..Parameters::at(scale)
                     },
                     threads: 2,
                     kernels: None,
