@@ -274,13 +274,12 @@ mod tests {
         assert_eq!(listed(text).len(), 1);
         let table = "image_url,scale,face_enhance,file\nhttps://h.example.com/a.png,4,true,x/y.png\nhttps://h.example.com/b.png,,,\n";
         let rows = tabled(table).unwrap();
-        let said = ParameterColumns {
-            scale: Some(4),
-            face_enhance: Some(true),
-        };
-        assert_eq!(rows[0].parameters, said);
         let placed = place(tabled(table).unwrap().remove(0), 1, &args(&[])).unwrap();
         assert_eq!(placed.file, Path::new("x/y.png"));
+        let said = Order::new("https://h.example.com/a.png")
+            .scale(4)
+            .face_enhance(true);
+        assert_eq!(placed.order, said);
         assert_eq!(rows[1].parameters, ParameterColumns::default());
         assert!(tabled("url\nhttps://h.example.com/a.png\n").is_err());
         assert!(tabled("image_url,scale\nhttps://h.example.com/a.png,large\n").is_err());
