@@ -182,8 +182,14 @@ mod tests {
         for snippet in &all[1..] {
             assert!(snippet.text.contains(escaped), "{}", snippet.text);
         }
-        let word = r#"'{"image_url": "https://a.example.org/\"'\''$(id)`\\.png", "scale": 4, "face_enhance": true}'"#;
-        assert!(all[0].text.ends_with(word), "{}", all[0].text);
+        let word = r#"-d '{"image_url": "https://a.example.org/\"'\''$(id)`\\.png", "#;
+        assert!(all[0].text.contains(word), "{}", all[0].text);
+        let body: Vec<String> = faces_at_4x()
+            .fields()
+            .map(|(name, json)| format!("\"{name}\": {json}"))
+            .to_vec();
+        let end = format!(" {}}}'", body.join(", "));
+        assert!(all[0].text.ends_with(&end), "{}", all[0].text);
         assert!(all[1].text.contains("face_enhance=True"));
     }
 }
