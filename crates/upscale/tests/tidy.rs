@@ -204,9 +204,35 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 
-/// The part of a source before its unit tests: those may do what the product must not.
-fn product_part(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap_or(text)
+/// The lines of a source outside its unit tests, which may do what the product must not, with their numbers. Only a
+/// module is left out: a field or a function that tests alone need stands among the product's and keeps its rules.
+fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut is_for_tests, mut in_tests) = (false, false);
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        if in_tests {
+            in_tests = line != "}";
+            return None;
+        }
+        let words = line.trim_start_matches("pub(crate) ");
+        if is_for_tests && words.starts_with("mod ") {
+            // Without a body it is a file of its own.
+            in_tests = line.ends_with('{');
+            is_for_tests = false;
+            return None;
+        }
+        is_for_tests = line == "#[cfg(test)]" || is_for_tests && line.starts_with("#[");
+        Some((number + 1, line))
+    })
+}
+
+#[test]
+fn only_test_modules_are_left_out_of_the_product() {
+    let text = "fn a() {}\n#[cfg(test)]\nfn b() {}\n#[cfg(test)]\n#[path = \"x\"]\nmod c;\nfn d() {}\n\
+                #[cfg(test)]\nmod tests {\n    fn e() {\n    }\n}\nfn f() {}\n";
+    let functions: Vec<&str> = product_lines(text)
+        .filter_map(|(_, line)| line.strip_prefix("fn "))
+        .collect();
+    assert_eq!(functions, ["a() {}", "b() {}", "d() {}", "f() {}"]);
 }
 
 #[test]
@@ -274,14 +300,10 @@ fn confined_words_stand_where_they_belong() {
         .iter()
         .filter(|(name, _)| !name.contains("/tests/"))
     {
-        for (number, line) in product_part(text)
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !is_comment(line))
-        {
+        for (number, line) in product_lines(text).filter(|(_, line)| !is_comment(line)) {
             for (word, places, rule) in CONFINED {
                 if line.contains(word) && !places.iter().any(|place| name.contains(place)) {
-                    breaches.push(format!("{name}:{}: {rule}", number + 1));
+                    breaches.push(format!("{name}:{number}: {rule}"));
                 }
             }
         }
