@@ -138,7 +138,7 @@ struct ActionBody {
     at: String,
     account: String,
     operator: String,
-    action: String,
+    action: &'static str,
     detail: String,
     reason: String,
 }
@@ -150,7 +150,7 @@ impl From<&OperatorAction> for ActionBody {
             at: time(action.at),
             account: action.account_id.to_string(),
             operator: action.operator.clone(),
-            action: action.action.clone(),
+            action: action.action.as_str(),
             detail: action.detail.clone(),
             reason: action.reason.clone(),
         }
@@ -177,7 +177,7 @@ pub(crate) async fn actions(
             one.at.clone(),
             one.account.clone(),
             one.operator.clone(),
-            one.action.clone(),
+            one.action.to_owned(),
             one.detail.clone(),
             one.reason.clone(),
         ]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use upscale_store::LedgerLine;
+use upscale_store::{LedgerKind, LedgerLine};
 
 use crate::{
     account::find,
@@ -32,7 +32,7 @@ pub(crate) fn ledger(command: &LedgerCommand) -> anyhow::Result<ExitCode> {
 struct LineBody {
     sequence: i64,
     at: String,
-    kind: String,
+    kind: &'static str,
     amount: Amount,
     comes_in: bool,
     task: Option<String>,
@@ -44,7 +44,7 @@ impl From<&LedgerLine> for LineBody {
         Self {
             sequence: line.sequence,
             at: time(line.at),
-            kind: line.kind.clone(),
+            kind: line.kind.as_str(),
             amount: Amount(line.amount),
             comes_in: line.comes_in,
             task: line.task_id.as_ref().map(ToString::to_string),
@@ -68,16 +68,15 @@ pub(crate) async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::
     }
     let row = |line: &LineBody| {
         let about = line.task.clone().or_else(|| line.reference.clone());
-        let (at, kind) = (line.at.clone(), line.kind.clone());
-        let direction = match line.kind.as_str() {
-            "adjustment" if line.comes_in => "+",
-            "adjustment" => "-",
-            _ => "",
+        let direction = match (line.kind == LedgerKind::Adjustment.as_str(), line.comes_in) {
+            (true, true) => "+",
+            (true, false) => "-",
+            (false, _) => "",
         };
         vec![
             line.sequence.to_string(),
-            at,
-            kind,
+            line.at.clone(),
+            line.kind.to_owned(),
             format!("{direction}{}", line.amount.0),
             about.unwrap_or_default(),
         ]
@@ -91,9 +90,9 @@ pub(crate) async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::
 
 #[derive(Serialize)]
 struct SumBody {
-    kind: String,
-    from: String,
-    to: String,
+    kind: &'static str,
+    from: &'static str,
+    to: &'static str,
     transfers: u64,
     credits: Amount,
 }
@@ -105,9 +104,9 @@ async fn sums(data: &DataArgs) -> anyhow::Result<()> {
         .await?
         .into_iter()
         .map(|sum| SumBody {
-            kind: sum.kind,
-            from: sum.debit,
-            to: sum.credit,
+            kind: sum.kind.as_str(),
+            from: sum.debit.as_str(),
+            to: sum.credit.as_str(),
             transfers: sum.transfers,
             credits: Amount(sum.amount),
         })
@@ -117,9 +116,9 @@ async fn sums(data: &DataArgs) -> anyhow::Result<()> {
     }
     let row = |sum: &SumBody| {
         vec![
-            sum.kind.clone(),
-            sum.from.clone(),
-            sum.to.clone(),
+            sum.kind.to_owned(),
+            sum.from.to_owned(),
+            sum.to.to_owned(),
             sum.transfers.to_string(),
             sum.credits.0.to_string(),
         ]

@@ -5,6 +5,8 @@ use upscale_core::{
     ResultFile, SourceUrl, Task, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS,
 };
 
+use crate::LedgerKind;
+
 /// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -270,8 +272,8 @@ pub struct LedgerLine {
     pub sequence: i64,
     /// When.
     pub at: Timestamp,
-    /// `purchase`, `reserve`, `charge`, `refund`, `reversal`, `reinstatement` or `adjustment`.
-    pub kind: String,
+    /// What it is for.
+    pub kind: LedgerKind,
     /// Always positive; the kind says from where to where, and for an adjustment the next field.
     pub amount: Credits,
     /// Whether what is available grows by it.

@@ -33,8 +33,8 @@ pub use answers::{
 };
 pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use operator::{
-    AccountCursor, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction, OperatorTask,
-    OperatorTaskFilter, RefundOutcome, WorkerRecord,
+    AccountCursor, ActionKind, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction,
+    OperatorTask, OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{
     Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
@@ -43,4 +43,5 @@ pub use payments::{
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;
 pub use store::Store;
+pub use transfer::{LedgerKind, Purse};
 pub use users::{AttemptOutcome, Session, User, UserOutcome};

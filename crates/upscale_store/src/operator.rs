@@ -7,7 +7,7 @@ use upscale_core::{
 };
 
 use crate::{
-    Account, KeyRecord, LedgerLine, PurchaseOutcome, Store, StoreError, User,
+    Account, KeyRecord, LedgerKind, LedgerLine, PurchaseOutcome, Purse, Store, StoreError, User,
     purchase::check_reference, store::count_refunds,
 };
 
@@ -51,6 +51,51 @@ pub enum RefundOutcome {
     NoSuchTask,
 }
 
+/// The things an operator does that leave a line of who and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionKind {
+    /// Gave or took credits.
+    Adjust,
+    /// Set an account's limits.
+    Limits,
+    /// Returned the credits of a failed task.
+    Refund,
+    /// Booked a purchase.
+    Credit,
+    /// Revoked a key.
+    Revoke,
+    /// Made a link that sets a new password.
+    Reset,
+}
+
+impl ActionKind {
+    const ALL: [Self; 6] = [
+        Self::Adjust,
+        Self::Limits,
+        Self::Refund,
+        Self::Credit,
+        Self::Revoke,
+        Self::Reset,
+    ];
+
+    /// As rows and commands have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Adjust => "adjust",
+            Self::Limits => "limits",
+            Self::Refund => "refund",
+            Self::Credit => "credit",
+            Self::Revoke => "revoke",
+            Self::Reset => "reset",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
 /// One thing an operator did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorAction {
@@ -62,9 +107,9 @@ pub struct OperatorAction {
     pub account_id: AccountId,
     /// Who.
     pub operator: String,
-    /// `adjust`, `limits`, `refund`, `credit`, `revoke` or `reset`.
-    pub action: String,
-    /// What exactly.
+    /// What.
+    pub action: ActionKind,
+    /// Amounts, limits and ids, in words.
     pub detail: String,
     /// Why.
     pub reason: String,
@@ -136,12 +181,12 @@ pub struct WorkerRecord {
 /// All transfers of one kind and direction together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerSum {
-    /// `purchase`, `charge`, …
-    pub kind: String,
+    /// What they are for.
+    pub kind: LedgerKind,
     /// The purse they left.
-    pub debit: String,
+    pub debit: Purse,
     /// The purse they entered.
-    pub credit: String,
+    pub credit: Purse,
     /// How many.
     pub transfers: u64,
     /// How much in all.

@@ -1,6 +1,110 @@
 //! The ways credits may move, as one balanced row each: what both engines write into their ledgers.
 
+use std::fmt;
+
 use upscale_core::{Credits, TaskId};
+
+/// What a line of the ledger is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerKind {
+    /// Money came in.
+    Purchase,
+    /// A task was accepted.
+    Reserve,
+    /// It succeeded.
+    Charge,
+    /// It failed.
+    Refund,
+    /// The payer has money back.
+    Reversal,
+    /// A dispute was won.
+    Reinstatement,
+    /// An operator gave or took.
+    Adjustment,
+}
+
+impl LedgerKind {
+    const ALL: [Self; 7] = [
+        Self::Purchase,
+        Self::Reserve,
+        Self::Charge,
+        Self::Refund,
+        Self::Reversal,
+        Self::Reinstatement,
+        Self::Adjustment,
+    ];
+
+    /// As rows, CSV and commands have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Reserve => "reserve",
+            Self::Charge => "charge",
+            Self::Refund => "refund",
+            Self::Reversal => "reversal",
+            Self::Reinstatement => "reinstatement",
+            Self::Adjustment => "adjustment",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+impl fmt::Display for LedgerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where credits come from and go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purse {
+    /// Outside: what was paid for and what went back.
+    Cash,
+    /// What an account can reserve.
+    Available,
+    /// What its tasks have reserved.
+    Held,
+    /// What was charged.
+    Revenue,
+    /// The operator's own.
+    House,
+}
+
+impl Purse {
+    const ALL: [Self; 5] = [
+        Self::Cash,
+        Self::Available,
+        Self::Held,
+        Self::Revenue,
+        Self::House,
+    ];
+
+    /// As rows and commands have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cash => "cash",
+            Self::Available => "available",
+            Self::Held => "held",
+            Self::Revenue => "revenue",
+            Self::House => "house",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|purse| purse.as_str() == text)
+    }
+}
+
+impl fmt::Display for Purse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
 /// What a transfer is for.
 pub(crate) enum Transfer<'a> {
@@ -24,16 +128,17 @@ pub(crate) enum Transfer<'a> {
 
 impl Transfer<'_> {
     /// Kind, the purse the amount leaves, the purse it enters.
-    pub(crate) fn legs(&self) -> (&'static str, &'static str, &'static str) {
+    pub(crate) fn legs(&self) -> (LedgerKind, Purse, Purse) {
+        use Purse::{Available, Cash, Held, House, Revenue};
         match self {
-            Self::Purchase(_) => ("purchase", "cash", "available"),
-            Self::Reserve(_) => ("reserve", "available", "held"),
-            Self::Charge(_) => ("charge", "held", "revenue"),
-            Self::Refund(_) => ("refund", "held", "available"),
-            Self::Reversal(_) => ("reversal", "available", "cash"),
-            Self::Reinstatement(_) => ("reinstatement", "cash", "available"),
-            Self::AdjustmentUp(_) => ("adjustment", "house", "available"),
-            Self::AdjustmentDown(_) => ("adjustment", "available", "house"),
+            Self::Purchase(_) => (LedgerKind::Purchase, Cash, Available),
+            Self::Reserve(_) => (LedgerKind::Reserve, Available, Held),
+            Self::Charge(_) => (LedgerKind::Charge, Held, Revenue),
+            Self::Refund(_) => (LedgerKind::Refund, Held, Available),
+            Self::Reversal(_) => (LedgerKind::Reversal, Available, Cash),
+            Self::Reinstatement(_) => (LedgerKind::Reinstatement, Cash, Available),
+            Self::AdjustmentUp(_) => (LedgerKind::Adjustment, House, Available),
+            Self::AdjustmentDown(_) => (LedgerKind::Adjustment, Available, House),
         }
     }
 
@@ -71,7 +176,7 @@ impl Transfer<'_> {
     pub(crate) fn changes(&self, amount: Credits) -> [i64; 4] {
         let (_, debit, credit) = self.legs();
         let [available, held, revenue, cash] =
-            ["available", "held", "revenue", "cash"].map(|purse| {
+            [Purse::Available, Purse::Held, Purse::Revenue, Purse::Cash].map(|purse| {
                 (i64::from(credit == purse) - i64::from(debit == purse)) * amount.thousandths()
             });
         [available, held, revenue, cash.max(0)]

@@ -8,8 +8,8 @@ use axum::{
 };
 use upscale_core::{Credits, QueueFacts, Timestamp, admission_limit_seconds, predicted_seconds};
 use upscale_store::{
-    LedgerSum, OperatorTask, OperatorTaskFilter, PaymentFilter, QueueGlance, Store, StoreError,
-    WorkerRecord,
+    LedgerKind, LedgerSum, OperatorTask, OperatorTaskFilter, PaymentFilter, QueueGlance, Store,
+    StoreError, WorkerRecord,
 };
 
 use super::{
@@ -118,21 +118,22 @@ struct Today {
 
 impl Today {
     fn of(sums: &[LedgerSum]) -> Self {
-        let all = |kind: &str| {
+        let all = |kind: LedgerKind| {
             let of_kind = sums.iter().filter(|sum| sum.kind == kind);
             (
                 of_kind.clone().map(|sum| sum.transfers).sum::<u64>(),
                 of_kind.map(|sum| sum.amount).sum::<Credits>(),
             )
         };
-        let ((succeeded, charged), (failed, returned)) = (all("charge"), all("refund"));
+        let ((succeeded, charged), (failed, returned)) =
+            (all(LedgerKind::Charge), all(LedgerKind::Refund));
         Self {
-            accepted: all("reserve").0,
+            accepted: all(LedgerKind::Reserve).0,
             succeeded,
             charged,
             failed,
             returned,
-            bought: all("purchase").1,
+            bought: all(LedgerKind::Purchase).1,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use upscale_core::{TaskState, Timestamp};
 use upscale_store::{
-    LedgerLine, OperatorAction, OperatorTask, PaymentRecord, PaymentState, TaskRecord,
+    LedgerKind, LedgerLine, OperatorAction, OperatorTask, PaymentRecord, PaymentState, TaskRecord,
 };
 
 use crate::pages::shown::{Moment, money, state_word};
@@ -67,7 +67,7 @@ impl TaskRow {
 pub(crate) struct LedgerRow {
     pub(crate) sequence: i64,
     pub(crate) at: Moment,
-    pub(crate) kind: String,
+    pub(crate) kind: LedgerKind,
     /// What became available (+) or went from it (−); a charge takes what was reserved.
     pub(crate) amount: String,
     pub(crate) is_gain: bool,
@@ -77,15 +77,15 @@ pub(crate) struct LedgerRow {
 
 impl LedgerRow {
     pub(crate) fn of(line: &LedgerLine) -> Self {
-        let sign = match (line.comes_in, line.kind.as_str()) {
+        let sign = match (line.comes_in, line.kind) {
             (true, _) => "+",
-            (false, "charge") => "",
+            (false, LedgerKind::Charge) => "",
             (false, _) => "−",
         };
         Self {
             sequence: line.sequence,
             at: Moment::of(line.at),
-            kind: line.kind.clone(),
+            kind: line.kind,
             amount: format!("{sign}{}", line.amount),
             is_gain: line.comes_in,
             task: line.task_id.as_ref().map(ToString::to_string),
@@ -142,7 +142,7 @@ pub(crate) struct ActionRow {
     pub(crate) at: Moment,
     pub(crate) account: String,
     pub(crate) operator: String,
-    pub(crate) action: String,
+    pub(crate) action: &'static str,
     pub(crate) detail: String,
     pub(crate) reason: String,
 }
@@ -153,7 +153,7 @@ impl ActionRow {
             at: Moment::of(action.at),
             account: action.account_id.to_string(),
             operator: action.operator.clone(),
-            action: action.action.clone(),
+            action: action.action.as_str(),
             detail: action.detail.clone(),
             reason: action.reason.clone(),
         }

@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 use upscale_core::{AccountId, Credits};
-use upscale_store::LedgerLine;
+use upscale_store::{LedgerKind, LedgerLine};
 
 use super::{
     buying::{OrderView, Shop, find_order},
@@ -67,7 +67,7 @@ impl Line {
         Self {
             sequence: line.sequence,
             at: Moment::of(line.at),
-            what: in_words(&line.kind, line.comes_in),
+            what: in_words(line),
             amount: format!("{sign}{}", line.amount),
             is_gain: sign == "+",
             task: line.task_id.as_ref().map(ToString::to_string),
@@ -77,25 +77,24 @@ impl Line {
 }
 
 /// A kind of transfer, as its account's owner reads it.
-fn in_words(kind: &str, comes_in: bool) -> &'static str {
-    match (kind, comes_in) {
-        ("purchase", _) => "Purchase",
-        ("reserve", _) => "Reserved for a task",
-        ("charge", _) => "Charged: the task succeeded",
-        ("refund", _) => "Returned: the task failed",
-        ("reversal", _) => "Taken back: the payment was refunded or disputed",
-        ("reinstatement", _) => "Given again: the payment is with us again",
-        ("adjustment", true) => "Given by the operator",
-        ("adjustment", false) => "Taken by the operator",
-        _ => "Transfer",
+fn in_words(line: &LedgerLine) -> &'static str {
+    match line.kind {
+        LedgerKind::Purchase => "Purchase",
+        LedgerKind::Reserve => "Reserved for a task",
+        LedgerKind::Charge => "Charged: the task succeeded",
+        LedgerKind::Refund => "Returned: the task failed",
+        LedgerKind::Reversal => "Taken back: the payment was refunded or disputed",
+        LedgerKind::Reinstatement => "Given again: the payment is with us again",
+        LedgerKind::Adjustment if line.comes_in => "Given by the operator",
+        LedgerKind::Adjustment => "Taken by the operator",
     }
 }
 
 /// In thousandths; 0 for a charge, which takes what was reserved before.
 pub(crate) fn change_of_available(line: &LedgerLine) -> i64 {
     let amount = line.amount.thousandths();
-    match line.kind.as_str() {
-        "charge" => 0,
+    match line.kind {
+        LedgerKind::Charge => 0,
         _ if line.comes_in => amount,
         _ => -amount,
     }

@@ -86,7 +86,7 @@ fn write(lines: &[LedgerLine], with_heading: bool) -> csv::Result<Vec<u8>> {
         file.write_record([
             line.sequence.to_string(),
             Moment::of(line.at).machine,
-            line.kind.clone(),
+            line.kind.to_string(),
             line.amount.to_string(),
             change.to_string(),
             line.task_id

@@ -28,7 +28,9 @@ async fn user(at: &Setting, account: &AccountId, email: &str) -> User {
 async fn actions(at: &Setting, account: &AccountId) -> Vec<(String, String)> {
     let listed = at.store.list_actions(Some(account), i64::MAX, 100).await;
     let listed = listed.unwrap().into_iter();
-    listed.map(|one| (one.action, one.detail)).collect()
+    listed
+        .map(|one| (one.action.as_str().to_owned(), one.detail))
+        .collect()
 }
 
 #[tokio::test]
@@ -183,7 +185,10 @@ async fn a_tasks_money_and_todays_are_told() {
         at.accepted(&account, "goes on").await;
         let kinds = async |task| -> Vec<String> {
             let lines = at.store.list_ledger_of_task(task).await.unwrap();
-            lines.into_iter().map(|line| line.kind).collect()
+            lines
+                .into_iter()
+                .map(|line| line.kind.to_string())
+                .collect()
         };
         assert_eq!(kinds(&yesterday).await, ["reserve", "charge"]);
         assert_eq!(kinds(&today).await, ["reserve", "refund"]);

@@ -103,7 +103,7 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
         assert_eq!(standing.available, HUNDRED);
         assert_eq!(standing.activated_at, Some(at.store.now()));
         let line = &at.store.list_ledger(account, 10).await.unwrap()[0];
-        assert_eq!(line.kind, "purchase");
+        assert_eq!(line.kind, crate::LedgerKind::Purchase);
         assert_eq!(line.external_reference.as_deref(), Some("pi_1"));
         let listed = at
             .store

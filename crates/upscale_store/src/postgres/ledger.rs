@@ -7,9 +7,9 @@ use upscale_core::{AccountId, Credits, TaskId};
 
 use super::{
     Db, Tx,
-    rows::{self, time},
+    rows::{self, parsed, time},
 };
-use crate::{LedgerLine, StoreError, transfer::Transfer};
+use crate::{LedgerKind, LedgerLine, Purse, StoreError, transfer::Transfer};
 
 /// Moves the amount, which is above zero. The unique indexes refuse a second reserve, a second settlement
 /// and a second use of a reference; the account's checks refuse a balance below zero that no reversal explains.
@@ -33,9 +33,9 @@ pub(super) async fn transfer(
             &[
                 &tx.now.micros(),
                 &account.as_str(),
-                &kind,
-                &debit,
-                &credit,
+                &kind.as_str(),
+                &debit.as_str(),
+                &credit.as_str(),
                 &amount.thousandths(),
                 &task,
                 &reference,
@@ -97,9 +97,9 @@ fn ledger_line(row: &Row) -> Result<LedgerLine, StoreError> {
     Ok(LedgerLine {
         sequence: row.try_get("sequence")?,
         at: time(row, "at")?,
-        kind: row.try_get("kind")?,
+        kind: parsed(row, "kind", LedgerKind::parse)?,
         amount: Credits::from_thousandths(row.try_get("amount")?),
-        comes_in: row.try_get::<_, &str>("credit")? == "available",
+        comes_in: parsed(row, "credit", Purse::parse)? == Purse::Available,
         task_id: has_task
             .then(|| rows::task_id(row, "task_id"))
             .transpose()?,

@@ -10,13 +10,13 @@ use super::{
     keys::revoke_key,
     ledger::transfer,
     purchase::credit_account,
-    rows::{account_id, time},
+    rows::{account_id, parsed, time},
     settle::refund_all,
     users::{create_reset, find_by_id},
 };
 use crate::{
-    Account, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome, RefundOutcome,
-    StoreError, User,
+    Account, ActionKind, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome,
+    RefundOutcome, StoreError, User,
     operator::{check_adjustment, check_limits, direction, show_limits},
     purchase::check_purchase,
     transfer::Transfer,
@@ -149,7 +149,7 @@ async fn set_limits(
     .await?;
     let (old, new) = (show_limits(before.own_limits), show_limits(own));
     let detail = format!("{new}; before: {old}");
-    record(tx, account, "limits", &detail, by).await?;
+    record(tx, account, ActionKind::Limits, &detail, by).await?;
     find_account(tx, account).await
 }
 
@@ -197,7 +197,7 @@ async fn adjust_account(
     };
     transfer(tx, account, &adjustment, size).await?;
     let detail = format!("{credits} credits, reference {reference}");
-    record(tx, account, "adjust", &detail, by).await?;
+    record(tx, account, ActionKind::Adjust, &detail, by).await?;
     Ok(AdjustOutcome::Adjusted)
 }
 
@@ -223,7 +223,14 @@ async fn retry_refund(
         Some("refunded") => Ok(RefundOutcome::AlreadyRefunded),
         Some(_) => {
             refund_all(tx, std::slice::from_ref(task)).await?;
-            record(tx, &account, "refund", &format!("of task {task}"), by).await?;
+            record(
+                tx,
+                &account,
+                ActionKind::Refund,
+                &format!("of task {task}"),
+                by,
+            )
+            .await?;
             Ok(RefundOutcome::Refunded)
         }
     }
@@ -239,7 +246,7 @@ async fn book_purchase(
     let outcome = credit_account(tx, account, credits, reference).await?;
     if outcome == PurchaseOutcome::Credited {
         let detail = format!("{credits} credits, reference {reference}");
-        record(tx, account, "credit", &detail, by).await?;
+        record(tx, account, ActionKind::Credit, &detail, by).await?;
     }
     Ok(outcome)
 }
@@ -252,7 +259,7 @@ async fn revoke_key_of_anyone(
     let (revoked, was_live) = revoke_key(tx, key).await?;
     if let Some(revoked) = revoked.as_ref().filter(|_| was_live) {
         let detail = format!("{key}, which ends in {}", revoked.hint);
-        record(tx, &revoked.account_id, "revoke", &detail, by).await?;
+        record(tx, &revoked.account_id, ActionKind::Revoke, &detail, by).await?;
     }
     Ok(revoked)
 }
@@ -273,7 +280,7 @@ async fn reset_password_of(
     if is_there.is_none() {
         create_reset(tx, user, reset, seconds).await?;
         let detail = format!("a link for {}", found.email);
-        record(tx, &found.account_id, "reset", &detail, by).await?;
+        record(tx, &found.account_id, ActionKind::Reset, &detail, by).await?;
     }
     Ok(Some(found))
 }
@@ -281,7 +288,7 @@ async fn reset_password_of(
 async fn record(
     tx: &Tx,
     account: &AccountId,
-    action: &str,
+    action: ActionKind,
     detail: &str,
     by: &OnBehalf,
 ) -> Result<(), StoreError> {
@@ -292,7 +299,7 @@ async fn record(
             &tx.now.micros(),
             &account.as_str(),
             &by.operator.trim(),
-            &action,
+            &action.as_str(),
             &detail,
             &by.reason.trim(),
         ],
@@ -306,7 +313,7 @@ fn operator_action(row: &Row) -> Result<OperatorAction, StoreError> {
         at: time(row, "at")?,
         account_id: account_id(row)?,
         operator: row.try_get("operator")?,
-        action: row.try_get("action")?,
+        action: parsed(row, "action", ActionKind::parse)?,
         detail: row.try_get("detail")?,
         reason: row.try_get("reason")?,
     })

@@ -9,8 +9,8 @@ use super::{
     task_rows,
 };
 use crate::{
-    JobRecord, LedgerSum, OperatorTask, OperatorTaskFilter, StoreError, WorkerRecord,
-    task_row::whole_column,
+    JobRecord, LedgerKind, LedgerSum, OperatorTask, OperatorTaskFilter, Purse, StoreError,
+    WorkerRecord, task_row::whole_column,
 };
 
 const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
@@ -108,9 +108,9 @@ impl Db {
 
 fn ledger_sum(row: &Row) -> Result<LedgerSum, StoreError> {
     Ok(LedgerSum {
-        kind: row.try_get("kind")?,
-        debit: row.try_get("debit")?,
-        credit: row.try_get("credit")?,
+        kind: parsed(row, "kind", LedgerKind::parse)?,
+        debit: parsed(row, "debit", Purse::parse)?,
+        credit: parsed(row, "credit", Purse::parse)?,
         transfers: whole_column("transfers", row.try_get("transfers")?)?,
         amount: Credits::from_thousandths(row.try_get("amount")?),
     })

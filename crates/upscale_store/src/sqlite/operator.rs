@@ -10,13 +10,13 @@ use super::{
     keys::revoke_key,
     ledger::transfer,
     purchase::credit_account,
-    rows::{account_id, time},
+    rows::{account_id, parsed, time},
     settle::refund_all,
     users::{create_reset, find_by_id},
 };
 use crate::{
-    Account, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome, RefundOutcome,
-    StoreError, User,
+    Account, ActionKind, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome,
+    RefundOutcome, StoreError, User,
     operator::{check_adjustment, check_limits, direction, show_limits},
     transfer::Transfer,
 };
@@ -72,7 +72,7 @@ impl Db {
             let outcome = credit_account(tx, &account, credits, &reference)?;
             if outcome == PurchaseOutcome::Credited {
                 let detail = format!("{credits} credits, reference {reference}");
-                record(tx, &account, "credit", &detail, &by)?;
+                record(tx, &account, ActionKind::Credit, &detail, &by)?;
             }
             Ok(outcome)
         })
@@ -90,7 +90,7 @@ impl Db {
             let (revoked, was_live) = revoke_key(tx, &key)?;
             if let Some(revoked) = revoked.as_ref().filter(|_| was_live) {
                 let detail = format!("{key}, which ends in {}", revoked.hint);
-                record(tx, &revoked.account_id, "revoke", &detail, &by)?;
+                record(tx, &revoked.account_id, ActionKind::Revoke, &detail, &by)?;
             }
             Ok(revoked)
         })
@@ -114,7 +114,7 @@ impl Db {
             if tx.find(same, [reset.as_str()], |_| Ok(()))?.is_none() {
                 create_reset(tx, &user, &reset, seconds)?;
                 let detail = format!("a link for {}", found.email);
-                record(tx, &found.account_id, "reset", &detail, &by)?;
+                record(tx, &found.account_id, ActionKind::Reset, &detail, &by)?;
             }
             Ok(Some(found))
         })
@@ -168,7 +168,13 @@ fn set_limits(
         ],
     )?;
     let (old, new) = (show_limits(before.own_limits), show_limits(own));
-    record(tx, account, "limits", &format!("{new}; before: {old}"), by)?;
+    record(
+        tx,
+        account,
+        ActionKind::Limits,
+        &format!("{new}; before: {old}"),
+        by,
+    )?;
     find_account(tx, account)
 }
 
@@ -210,7 +216,7 @@ fn adjust_account(
     };
     transfer(tx, account, &adjustment, size)?;
     let detail = format!("{credits} credits, reference {reference}");
-    record(tx, account, "adjust", &detail, by)?;
+    record(tx, account, ActionKind::Adjust, &detail, by)?;
     Ok(AdjustOutcome::Adjusted)
 }
 
@@ -228,7 +234,13 @@ fn retry_refund(tx: &Tx<'_>, task: &TaskId, by: &OnBehalf) -> Result<RefundOutco
         Some("refunded") => Ok(RefundOutcome::AlreadyRefunded),
         Some(_) => {
             refund_all(tx, std::slice::from_ref(task))?;
-            record(tx, &account, "refund", &format!("of task {task}"), by)?;
+            record(
+                tx,
+                &account,
+                ActionKind::Refund,
+                &format!("of task {task}"),
+                by,
+            )?;
             Ok(RefundOutcome::Refunded)
         }
     }
@@ -237,7 +249,7 @@ fn retry_refund(tx: &Tx<'_>, task: &TaskId, by: &OnBehalf) -> Result<RefundOutco
 fn record(
     tx: &Tx<'_>,
     account: &AccountId,
-    action: &str,
+    action: ActionKind,
     detail: &str,
     by: &OnBehalf,
 ) -> Result<(), StoreError> {
@@ -248,7 +260,7 @@ fn record(
             tx.now.micros(),
             account.as_str(),
             by.operator.trim(),
-            action,
+            action.as_str(),
             detail,
             by.reason.trim()
         ],
@@ -261,7 +273,7 @@ fn operator_action(row: &Row<'_>) -> Result<OperatorAction, StoreError> {
         at: time(row, "at")?,
         account_id: account_id(row)?,
         operator: row.get("operator")?,
-        action: row.get("action")?,
+        action: parsed(row, "action", ActionKind::parse)?,
         detail: row.get("detail")?,
         reason: row.get("reason")?,
     })
