@@ -227,7 +227,7 @@ impl From<StoreError> for ApiError {
                 retry_after_seconds: 1,
                 detail,
             },
-            StoreError::Corrupt(detail) => Self::Internal { detail },
+            StoreError::Refused(detail) | StoreError::Corrupt(detail) => Self::Internal { detail },
         }
     }
 }

@@ -9,7 +9,7 @@ mod webhook;
 use std::{pin::Pin, sync::Arc};
 
 use upscale_core::{AccountId, Package};
-use upscale_store::{Checkout, CheckoutOutcome, Store, StoreError};
+use upscale_store::{Checkout, CheckoutOutcome, Store};
 use url::Url;
 
 pub(crate) use self::webhook::receive;
@@ -87,9 +87,7 @@ impl Stripe {
             Ok(CheckoutOutcome::NoSuchAccount) => {
                 return BuyOutcome::Unavailable(format!("there is no account {account}"));
             }
-            Err(StoreError::Unavailable(why) | StoreError::Corrupt(why)) => {
-                return BuyOutcome::Unavailable(why);
-            }
+            Err(error) => return BuyOutcome::Unavailable(error.to_string()),
         };
         let order = SessionOrder {
             success_url: format!("{page}?order={}", checkout.id.as_str()),

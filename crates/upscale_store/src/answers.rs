@@ -13,6 +13,9 @@ pub enum StoreError {
     /// Busy, locked, full, cut off: the same call may work later. After a failed commit the outcome is unknown.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// An argument breaks a rule that the caller keeps: nothing was done, and the same call will never do better.
+    #[error("the store refuses {0}")]
+    Refused(String),
     /// A row breaks a rule that this code keeps: somebody must look.
     #[error("the store holds something impossible: {0}")]
     Corrupt(String),

@@ -84,7 +84,7 @@ impl DueJob {
 /// until it is due again.
 ///
 /// # Errors
-/// `Corrupt` for a permanent failure: that is settled, never retried.
+/// `Refused` for a permanent failure: that is settled, never retried.
 pub(crate) fn retry_counts(
     task: &TaskId,
     failure: AttemptFailure,
@@ -94,8 +94,8 @@ pub(crate) fn retry_counts(
     match failure {
         AttemptFailure::Transient => Ok((1, 0, delay_micros)),
         AttemptFailure::Crash => Ok((0, 1, delay_micros)),
-        AttemptFailure::Permanent => Err(StoreError::Corrupt(format!(
-            "{task}: a permanent failure is settled, not retried"
+        AttemptFailure::Permanent => Err(StoreError::Refused(format!(
+            "to retry {task}: a permanent failure is settled"
         ))),
     }
 }

@@ -201,8 +201,8 @@ impl OnBehalf {
         ] {
             let chars = text.trim().chars().count();
             if !(1..=most).contains(&chars) {
-                return Err(StoreError::Corrupt(format!(
-                    "the {what} has {chars} characters: 1 to {most} are allowed"
+                return Err(StoreError::Refused(format!(
+                    "the {what} of {chars} characters: 1 to {most} are allowed"
                 )));
             }
         }
@@ -213,7 +213,7 @@ impl OnBehalf {
 /// More or fewer than 0 credits, and a reference of 1 to 200 bytes.
 pub(crate) fn check_adjustment(credits: Credits, reference: &str) -> Result<(), StoreError> {
     if credits == Credits::ZERO || credits.thousandths() == i64::MIN {
-        return Err(StoreError::Corrupt(format!(
+        return Err(StoreError::Refused(format!(
             "an adjustment by {credits} credits: it must be above or below 0"
         )));
     }
@@ -239,7 +239,7 @@ pub(crate) fn check_limits(own: OwnLimits) -> Result<(), StoreError> {
         .find(|limit| !(1..=ACCOUNT_LIMIT_MAX).contains(limit))
     {
         None => Ok(()),
-        Some(limit) => Err(StoreError::Corrupt(format!(
+        Some(limit) => Err(StoreError::Refused(format!(
             "a limit of {limit}: 1 to {ACCOUNT_LIMIT_MAX} are allowed"
         ))),
     }

@@ -284,7 +284,7 @@ pub(crate) fn check_event(event: &PaymentEvent) -> Result<(), StoreError> {
         .find(|id| id.is_empty() || id.len() > EVENT_ID_BYTES_MAX)
     {
         None => Ok(()),
-        Some(id) => Err(StoreError::Corrupt(format!(
+        Some(id) => Err(StoreError::Refused(format!(
             "an id of {} bytes in a payment's event: 1 to {EVENT_ID_BYTES_MAX} are allowed",
             id.len()
         ))),

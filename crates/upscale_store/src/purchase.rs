@@ -7,7 +7,7 @@ use crate::{PurchaseOutcome, StoreError};
 /// More than zero credits, and a reference of 1 to 200 bytes.
 pub(crate) fn check_purchase(credits: Credits, reference: &str) -> Result<(), StoreError> {
     if credits <= Credits::ZERO {
-        return Err(StoreError::Corrupt(format!(
+        return Err(StoreError::Refused(format!(
             "a purchase of {credits} credits: it must be above 0"
         )));
     }
@@ -17,7 +17,7 @@ pub(crate) fn check_purchase(credits: Credits, reference: &str) -> Result<(), St
 /// 1 to 200 bytes.
 pub(crate) fn check_reference(reference: &str) -> Result<(), StoreError> {
     if reference.is_empty() || reference.len() > REFERENCE_BYTES_MAX {
-        return Err(StoreError::Corrupt(format!(
+        return Err(StoreError::Refused(format!(
             "a reference of {} bytes: 1 to {REFERENCE_BYTES_MAX} are allowed",
             reference.len()
         )));

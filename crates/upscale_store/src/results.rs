@@ -191,8 +191,8 @@ impl Results {
     /// A name is checked before it becomes a path: nothing but tokens, so nothing outside the place.
     fn key(&self, name: &str) -> Result<Key, StoreError> {
         if !is_token(name) {
-            return Err(StoreError::Corrupt(format!(
-                "{name:?} cannot name a result"
+            return Err(StoreError::Refused(format!(
+                "{name:?}: it cannot name a result"
             )));
         }
         let file = format!("{name}{SUFFIX}");

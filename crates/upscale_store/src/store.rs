@@ -1,6 +1,7 @@
 //! The store's verbs, one line each: which engine does them. Every one may answer
 //! [`StoreError::Unavailable`] (busy, full, cut off: the outcome of a write is then unknown) or
-//! [`StoreError::Corrupt`] (a row that cannot be).
+//! [`StoreError::Corrupt`] (a row that cannot be); those that take what a person typed also with
+//! [`StoreError::Refused`] (an argument that should not have come this far).
 
 use std::path::Path;
 
@@ -280,7 +281,7 @@ impl Store {
     }
 
     /// Gives the job back after a transient failure or a crash of the child, counted, due after the delay
-    /// (at most 60 s). A permanent failure is settled, never retried: `Corrupt`.
+    /// (at most 60 s). A permanent failure is settled, never retried: `Refused`.
     pub async fn retry_later(
         &self,
         task: &TaskId,

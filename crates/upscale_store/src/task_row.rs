@@ -77,7 +77,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
         return Ok(());
     }
     let what = format!("a key name of {chars} characters: up to {NAME_CHARS_MAX} are allowed");
-    Err(StoreError::Corrupt(what))
+    Err(StoreError::Refused(what))
 }
 
 /// A factor that is offered.
@@ -102,11 +102,12 @@ pub(crate) fn stages(
 /// The size to write for a result that may be recorded: its name is a token, its size a number of the file.
 pub(crate) fn check_result(task: &TaskId, file: &ResultFile) -> Result<i64, StoreError> {
     if !is_token(&file.name) {
-        return Err(StoreError::Corrupt(format!(
-            "{task}: {:?} cannot name a result",
+        return Err(StoreError::Refused(format!(
+            "{:?} for {task}: it cannot name a result",
             file.name
         )));
     }
-    i64::try_from(file.size_bytes)
-        .map_err(|_| StoreError::Corrupt(format!("{task}: a result of {} bytes", file.size_bytes)))
+    i64::try_from(file.size_bytes).map_err(|_| {
+        StoreError::Refused(format!("a result of {} bytes for {task}", file.size_bytes))
+    })
 }

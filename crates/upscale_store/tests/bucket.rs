@@ -74,7 +74,7 @@ async fn a_file_is_put_read_linked_and_removed_under_the_prefix() {
     assert!(results.open(&name, None).await.unwrap().is_none());
     assert!(matches!(
         results.put("../up", Bytes::new()).await,
-        Err(StoreError::Corrupt(_))
+        Err(StoreError::Refused(_))
     ));
 }
 

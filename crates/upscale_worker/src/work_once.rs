@@ -211,10 +211,10 @@ impl Worker {
                     );
                     sleep(SAY_AGAIN).await;
                 }
-                Err(StoreError::Corrupt(reason)) => {
+                Err(error @ (StoreError::Refused(_) | StoreError::Corrupt(_))) => {
                     tracing::error!(
                         task = claim.task_id.as_str(),
-                        reason,
+                        %error,
                         "a turn cannot be ended"
                     );
                     return Turn::Lost;

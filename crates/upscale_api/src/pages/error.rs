@@ -65,7 +65,7 @@ impl From<StoreError> for ConsoleError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(detail) => Self::Busy(detail),
-            StoreError::Corrupt(detail) => Self::Broken(detail),
+            StoreError::Refused(detail) | StoreError::Corrupt(detail) => Self::Broken(detail),
         }
     }
 }

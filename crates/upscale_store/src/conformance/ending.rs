@@ -233,7 +233,7 @@ async fn a_result_whose_name_is_no_token_settles_nothing() {
             .store
             .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
             .await;
-        assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
+        assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
         assert_eq!(
             at.task(&account, &task.id).await.state,
             TaskState::Processing

@@ -129,7 +129,7 @@ async fn limits_that_are_none_are_refused() {
             own(1, 1, 1_000_001),
         ] {
             let refused = at.store.set_limits(&account, wrong, &ann()).await;
-            assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{wrong:?}");
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{wrong:?}");
         }
         let nobody = AccountId::random().unwrap();
         assert_eq!(
@@ -250,7 +250,7 @@ async fn what_is_no_adjustment_or_has_no_reason_is_refused() {
                 .adjust_account(&account, credits, reference, &by)
                 .await;
             assert!(
-                matches!(refused, Err(StoreError::Corrupt(_))),
+                matches!(refused, Err(StoreError::Refused(_))),
                 "{refused:?}"
             );
         }

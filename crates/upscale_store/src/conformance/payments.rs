@@ -491,7 +491,7 @@ async fn ids_that_no_reference_could_hold_are_refused() {
             };
             let refused = at.store.record_payment_event(&event(id, news)).await;
             assert!(
-                matches!(refused, Err(StoreError::Corrupt(_))),
+                matches!(refused, Err(StoreError::Refused(_))),
                 "{refused:?}"
             );
         }

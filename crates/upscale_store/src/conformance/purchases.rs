@@ -97,7 +97,7 @@ async fn what_is_no_purchase_is_refused() {
         for (credits, reference) in [(Credits::ZERO, "a"), (minus, "a"), (TEN, ""), (TEN, &long)] {
             let answer = at.store.credit_account(&account, credits, reference).await;
             assert!(
-                matches!(answer, Err(StoreError::Corrupt(_))),
+                matches!(answer, Err(StoreError::Refused(_))),
                 "{credits} {reference}"
             );
         }

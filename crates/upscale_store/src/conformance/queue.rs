@@ -237,7 +237,7 @@ async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
             .retry_later(task, third.attempt, permanent, 0)
             .await;
         assert!(
-            matches!(refused, Err(StoreError::Corrupt(_))),
+            matches!(refused, Err(StoreError::Refused(_))),
             "{refused:?}"
         );
     })

@@ -66,7 +66,7 @@ impl Db {
 pub(super) async fn create_account(tx: &Tx, name: &str) -> Result<Account, StoreError> {
     let chars = name.chars().count();
     if !(1..=NAME_CHARS_MAX).contains(&chars) {
-        return Err(StoreError::Corrupt(format!(
+        return Err(StoreError::Refused(format!(
             "an account name of {chars} characters: 1 to {NAME_CHARS_MAX} are allowed"
         )));
     }
