@@ -64,7 +64,7 @@ pub(crate) async fn order(
         CreateOutcome::Replayed(task) => (task, true),
         refused => return Err(refusal(refused)),
     };
-    let _ = trail.task_id.set(task.id.clone());
+    let _ = trail.task_id.set(task.id);
     Ok((task, is_replay))
 }
 

@@ -81,9 +81,7 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Caller, ApiErro
     };
     let caller = found.ok_or_else(|| refuse(ApiError::InvalidApiKey, parts, state))?;
     if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
-        let _ = trail
-            .caller
-            .set((caller.account_id.clone(), Some(caller.key_id.clone())));
+        let _ = trail.caller.set((caller.account_id, Some(caller.key_id)));
     }
     record_use(&caller, state).await;
     Ok(caller)

@@ -34,8 +34,8 @@ pub use credits::{Credits, NotCredits};
 pub use email::{Email, NotAnEmail};
 pub use idempotency::{IdempotencyKey, fingerprint};
 pub use ids::{
-    AccountId, CheckoutId, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token, random_bytes,
-    random_token,
+    AccountId, CheckoutId, Id, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token,
+    random_bytes, random_token,
 };
 pub use invalid_request::InvalidRequest;
 pub use parameters::Parameters;

@@ -37,7 +37,7 @@ impl Store {
         let breached: BTreeSet<AccountId> = report
             .breaches
             .iter()
-            .filter_map(|breach| breach.account_id.clone())
+            .filter_map(|breach| breach.account_id)
             .collect();
         let stopped = match self {
             Self::Sqlite(db) => db.list_stopped().await?,

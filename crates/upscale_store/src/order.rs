@@ -35,7 +35,7 @@ impl Order {
     ) -> Result<Task, NoRandomness> {
         Ok(Task {
             id: TaskId::random()?,
-            account_id: self.account.clone(),
+            account_id: self.account,
             parameters: self.task.parameters,
             price: options.price,
             created_at: now,

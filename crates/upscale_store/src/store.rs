@@ -213,10 +213,10 @@ impl Store {
         request: &RequestId,
     ) -> Result<CreateOutcome, StoreError> {
         let order = Order {
-            account: account.clone(),
+            account: *account,
             key: key.clone(),
             task: task.clone(),
-            request: request.clone(),
+            request: *request,
         };
         match self {
             Self::Sqlite(db) => db.create_task(order).await,
@@ -310,7 +310,7 @@ impl Store {
             Self::Postgres(db) => db.settle(task, attempt, settlement, spent).await?,
         };
         if fails && outcome == FenceOutcome::Done {
-            self.refund_now(vec![task.clone()]).await;
+            self.refund_now(vec![*task]).await;
         }
         Ok(outcome)
     }

@@ -150,7 +150,7 @@ fn a_refund_can_be_spent_again() {
 async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
     let mut creates = tokio::task::JoinSet::new();
     for number in 0..limits::ACTIVE_TASKS_MAX {
-        let (store, account) = (store.clone(), account.clone());
+        let (store, account) = (store.clone(), *account);
         creates.spawn(async move {
             let key = IdempotencyKey::parse(format!("daily-{turn}-{number}").as_bytes()).unwrap();
             let task = NewTask {

@@ -165,11 +165,11 @@ async fn page(
     account: Account,
     forms: Forms,
 ) -> Result<AccountPage, ConsoleError> {
-    let (store, id) = (&state.api.store, account.id.clone());
+    let (store, id) = (&state.api.store, account.id);
     let ledger = store.list_ledger(&id, LINES_FIRST).await?;
     let tasks = store.list_tasks(&id, TaskFilter::All, None, LINES_FIRST);
     let tasks = tasks.await?;
-    let payments = PaymentFilter::OfAccount(id.clone());
+    let payments = PaymentFilter::OfAccount(id);
     let payments = store.list_payments(&payments, LINES_FIRST).await?;
     let actions = store.list_actions(Some(&id), i64::MAX, LINES_FIRST).await?;
     Ok(AccountPage {

@@ -37,7 +37,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ConsoleError> {
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let account = AccountId::parse(query.get("account"));
-    let (shown, filter) = match (query.get("show"), account.clone()) {
+    let (shown, filter) = match (query.get("show"), account) {
         (_, Some(account)) => ("account", PaymentFilter::OfAccount(account)),
         ("refused", None) => ("refused", PaymentFilter::Refused),
         _ => ("all", PaymentFilter::All),

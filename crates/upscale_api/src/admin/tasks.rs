@@ -38,7 +38,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ConsoleError> {
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let request = RequestId::parse(query.get("request"));
-    let (shown, filter) = match (query.get("show"), request.clone()) {
+    let (shown, filter) = match (query.get("show"), request) {
         (_, Some(request)) => ("request", OperatorTaskFilter::OfRequest(request)),
         ("refund-pending", None) => ("refund-pending", OperatorTaskFilter::RefundPending),
         _ => ("processing", OperatorTaskFilter::Processing),

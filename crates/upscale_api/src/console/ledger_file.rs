@@ -35,11 +35,11 @@ pub(crate) async fn ledger_file(
     State(state): State<ConsoleState>,
     who: SignedIn,
 ) -> Result<Response, ConsoleError> {
-    let account = who.session.user.account_id.clone();
+    let account = who.session.user.account_id;
     // A store that is away is a page that says so, not a file that breaks off.
     let (first, older) = part(&state, &account, i64::MAX).await?;
     let rest = stream::try_unfold(older, move |older| {
-        let (state, account) = (state.clone(), account.clone());
+        let (state, account) = (state.clone(), account);
         async move {
             match older {
                 None => Ok(None),

@@ -69,7 +69,7 @@ pub(crate) async fn find_purchases(
     account: &AccountId,
     after: &str,
 ) -> Result<Purchases, ConsoleError> {
-    let filter = PaymentFilter::OfAccount(account.clone());
+    let filter = PaymentFilter::OfAccount(*account);
     let after = parse_cursor(after);
     let limit = PAYMENTS_A_PAGE as u32 + 1;
     let mut found = state

@@ -126,7 +126,7 @@ pub(crate) async fn recognise(
     if let Some(session) = &visitor.session {
         let account = &session.user.account_id;
         if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
-            let _ = trail.caller.set((account.clone(), None));
+            let _ = trail.caller.set((*account, None));
         }
         let counted = state.api.throttle.count_page(account);
         counted.map_err(ConsoleError::TooFast)?;

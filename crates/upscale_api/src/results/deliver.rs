@@ -35,7 +35,7 @@ pub(crate) async fn deliver(
         .ok_or(ApiError::NotFound)?;
     let record = state.store.find_result(&name).await?;
     let record = record.ok_or(ApiError::NotFound)?;
-    let _ = trail.task_id.set(record.task_id.clone());
+    let _ = trail.task_id.set(record.task_id);
     check_still_there(&record, expires_at, state.store.now())?;
     if let Some(elsewhere) = send_on(&state, &record, &method).await? {
         return Ok(elsewhere);

@@ -70,7 +70,7 @@ pub(crate) async fn run(store: &Store, engine: &str, engine_alone: u64) -> Resul
     );
 
     let created = paced(CREATES_A_SECOND, |n| {
-        let (store, account) = (store.clone(), accounts[n % ACCOUNTS].clone());
+        let (store, account) = (store.clone(), accounts[n % ACCOUNTS]);
         async move { create(&store, &account).await.map(drop) }
     });
     figure(
@@ -82,7 +82,7 @@ pub(crate) async fn run(store: &Store, engine: &str, engine_alone: u64) -> Resul
     );
 
     let read = paced(READS_A_SECOND, |n| {
-        let (store, (account, task)) = (store.clone(), tasks[n % tasks.len()].clone());
+        let (store, (account, task)) = (store.clone(), tasks[n % tasks.len()]);
         async move { Ok(store.find_task(&account, &task).await.map(drop)?) }
     });
     figure("reads", READS_A_SECOND, engine, "p99 ≤ 10 ms", &read.await?);
@@ -207,7 +207,7 @@ async fn as_many_as_possible(store: &Store, accounts: &[AccountId]) -> Result<Cr
                 let one = Instant::now();
                 if let Some(task) = create(&store, account).await? {
                     took.push(one.elapsed());
-                    tasks.push((account.clone(), task));
+                    tasks.push((*account, task));
                 }
             }
             Ok::<Created, Failed>((took, tasks))

@@ -192,7 +192,7 @@ async fn a_clock_that_steps_back_an_hour_delays_no_recovery_and_no_deadline() {
             .into_iter()
             .map(|claim| (claim.task_id, claim.crashes))
             .collect();
-        assert_eq!(due, [(claimed.id.clone(), 1), (waiting.id.clone(), 0)]);
+        assert_eq!(due, [(claimed.id, 1), (waiting.id, 0)]);
         at.clock
             .advance_seconds(limits::DEADLINE_SECONDS - limits::LEASE_SECONDS);
         assert_eq!(at.store.reap().await.unwrap(), 2);

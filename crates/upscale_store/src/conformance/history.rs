@@ -16,7 +16,7 @@ async fn pages(at: &Setting, account: &upscale_core::AccountId, filter: TaskFilt
         };
         after = Some(TaskCursor {
             created_at: last.task.created_at,
-            id: last.task.id.clone(),
+            id: last.task.id,
         });
         found.extend(page.iter().map(|record| record.task.id.to_string()));
     }

@@ -340,10 +340,10 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
             (1, 0, Some("worker"))
         );
         let listed = async |filter| at.store.list_tasks_of_anyone(&filter, 10).await.unwrap();
-        let of_request = listed(OperatorTaskFilter::OfRequest(claim.request_id.clone())).await;
+        let of_request = listed(OperatorTaskFilter::OfRequest(claim.request_id)).await;
         assert_eq!(ids(&of_request), [&first]);
         assert_eq!(
-            ids(&listed(OperatorTaskFilter::OfAccount(account.clone())).await),
+            ids(&listed(OperatorTaskFilter::OfAccount(account)).await),
             [&second, &first]
         );
         assert_eq!(ids(&listed(OperatorTaskFilter::Processing).await).len(), 3);

@@ -55,7 +55,7 @@ async fn accounts_are_found_by_id_name_and_address_page_by_page() {
         assert_eq!(found(" shop ", None).await, ["shopXa", "shop b"]);
         let after = AccountCursor {
             created_at: made[3].created_at,
-            id: made[3].id.clone(),
+            id: made[3].id,
         };
         assert_eq!(found("shop", Some(&after)).await, ["Shop_A"]);
         assert_eq!(found("", Some(&after)).await, ["Shop_A", "500 of them"]);

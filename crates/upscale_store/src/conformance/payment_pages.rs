@@ -35,7 +35,7 @@ async fn an_order_is_found_by_its_account_alone_and_payments_page_by_page() {
             };
             hear(at, &format!("evt_{number}"), PaymentNews::Paid(session)).await;
         }
-        let filter = PaymentFilter::OfAccount(account.clone());
+        let filter = PaymentFilter::OfAccount(*account);
         let all = at.store.list_payments(&filter, 100).await.unwrap();
         assert_eq!(all.len(), 11);
         let (mut paged, mut after) = (Vec::new(), None);

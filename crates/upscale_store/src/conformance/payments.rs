@@ -40,7 +40,7 @@ pub(super) async fn order_of(at: &Setting, account: &AccountId) -> Checkout {
 pub(super) fn paid(checkout: &Checkout) -> PaidSession {
     PaidSession {
         payment: "pi_1".to_owned(),
-        checkout: checkout.id.clone(),
+        checkout: checkout.id,
         account: checkout.account_id.to_string(),
         price: 1_000,
         currency: Currency::parse("usd").unwrap(),
@@ -98,7 +98,7 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
         let checkout = ordered(at).await;
         let account = &checkout.account_id;
         let heard = hear(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
-        assert_eq!(heard, PaymentOutcome::Credited(account.clone(), HUNDRED));
+        assert_eq!(heard, PaymentOutcome::Credited(*account, HUNDRED));
         let standing = at.account(account).await;
         assert_eq!(standing.available, HUNDRED);
         assert_eq!(standing.activated_at, Some(at.store.now()));
@@ -107,7 +107,7 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
         assert_eq!(line.external_reference.as_deref(), Some("pi_1"));
         let listed = at
             .store
-            .list_payments(&PaymentFilter::OfAccount(account.clone()), 10)
+            .list_payments(&PaymentFilter::OfAccount(*account), 10)
             .await
             .unwrap();
         let payment = &listed[0];
@@ -217,7 +217,7 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
         at.accepted(account, "spent").await;
         at.succeed(&at.claimed().await).await;
         let taken = |thousandths| {
-            PaymentOutcome::TakenBack(account.clone(), Credits::from_thousandths(thousandths))
+            PaymentOutcome::TakenBack(*account, Credits::from_thousandths(thousandths))
         };
         assert_eq!(hear(at, "evt_2", charge_returned(250)).await, taken(25_000));
         // The same quarter told by its refund, and by its charge again.
@@ -296,7 +296,7 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
         let fifty = Credits::from_thousandths(50_000);
         assert_eq!(
             hear(at, "evt_3", refund("re_1", 500, true)).await,
-            PaymentOutcome::Reinstated(account.clone(), fifty)
+            PaymentOutcome::Reinstated(*account, fifty)
         );
         // Told late, it stays failed.
         assert_eq!(

@@ -42,7 +42,7 @@ async fn a_task_keeps_its_price_when_the_price_changes() {
             [limits::PRICE, DEARER, DEARER]
         );
         let again = ordered(&dearer, &account, "before").await;
-        assert_eq!((again.id, again.price), (before.id.clone(), limits::PRICE));
+        assert_eq!((again.id, again.price), (before.id, limits::PRICE));
         let reserved: Credits = [limits::PRICE, DEARER, DEARER].into_iter().sum();
         assert_eq!(at.account(&account).await.reserved, reserved);
 
@@ -66,7 +66,7 @@ async fn a_task_keeps_its_price_when_the_price_changes() {
         ];
         let listed = at.store.list_tasks(&account, TaskFilter::All, None, 9);
         let listed = listed.await.unwrap();
-        let of_anyone = OperatorTaskFilter::OfAccount(account.clone());
+        let of_anyone = OperatorTaskFilter::OfAccount(account);
         let of_anyone = at.store.list_tasks_of_anyone(&of_anyone, 9).await.unwrap();
         for (task, price) in priced {
             assert_eq!(at.task(&account, &task.id).await.price, price);

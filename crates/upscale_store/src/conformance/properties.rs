@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
 
     async fn create(&mut self, account: usize, key: &str, four_times: bool, crash: Crash) {
         let order = example(if four_times { Scale::X4 } else { Scale::X2 });
-        let (name, owner) = (idempotency_key(key), self.accounts[account].clone());
+        let (name, owner) = (idempotency_key(key), self.accounts[account]);
         let request = RequestId::random().unwrap();
         let answer = self
             .ask(crash, async |store| {
@@ -187,10 +187,7 @@ impl<'a> Case<'a> {
             }
             (Some(CreateOutcome::Replayed(task)), Created::Replayed(at)) => {
                 assert_eq!(state(&task.state), self.model.tasks[at].state);
-                assert_eq!(
-                    *self.tasks[at].get_or_insert_with(|| task.id.clone()),
-                    task.id
-                );
+                assert_eq!(*self.tasks[at].get_or_insert(task.id), task.id);
             }
             (Some(CreateOutcome::ActiveLimit { .. }), Created::Active) => {}
             (Some(CreateOutcome::DailyLimit { .. }), Created::Daily) => {}
@@ -217,10 +214,7 @@ impl<'a> Case<'a> {
     }
 
     async fn purchase(&mut self, account: usize, reference: u8, amount: i64, crash: Crash) {
-        let (owner, credits) = (
-            self.accounts[account].clone(),
-            Credits::from_thousandths(amount),
-        );
+        let (owner, credits) = (self.accounts[account], Credits::from_thousandths(amount));
         let name = format!("{} {reference}", self.accounts[0]);
         let answer = self
             .ask(crash, async |store| {
@@ -252,10 +246,7 @@ impl<'a> Case<'a> {
         self.model.refund_these(&failed);
         assert_eq!(claims.len(), handed.len());
         for (claim, (at, attempt, transient, crashes)) in claims.into_iter().zip(handed) {
-            assert_eq!(
-                *self.tasks[at].get_or_insert_with(|| claim.task_id.clone()),
-                claim.task_id
-            );
+            assert_eq!(*self.tasks[at].get_or_insert(claim.task_id), claim.task_id);
             let facts = (claim.attempt, claim.transient_failures, claim.crashes);
             assert_eq!(facts, (attempt, transient, crashes));
         }
@@ -287,7 +278,7 @@ impl<'a> Case<'a> {
             return;
         };
         // A worker whose claim was lost on the way never speaks.
-        let Some(task) = self.tasks[at].clone() else {
+        let Some(task) = self.tasks[at] else {
             return;
         };
         let answer = self

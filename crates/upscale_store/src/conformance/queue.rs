@@ -21,7 +21,7 @@ async fn jobs_are_claimed_in_order_of_arrival_and_none_twice() {
         let claimed: Vec<_> = first
             .iter()
             .chain(&rest)
-            .map(|claim| claim.task_id.clone())
+            .map(|claim| claim.task_id)
             .collect();
         assert_eq!(claimed, expected);
         assert_eq!(at.store.claim("third", 10).await.unwrap(), []);

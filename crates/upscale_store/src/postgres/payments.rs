@@ -119,7 +119,7 @@ async fn open_checkout(
     .await?;
     Ok(CheckoutOutcome::Opened(Checkout {
         id,
-        account_id: account.clone(),
+        account_id: *account,
         package: package.clone(),
         created_at: tx.now,
     }))
@@ -321,7 +321,7 @@ async fn move_credits(
     payment: &str,
 ) -> Result<PaymentOutcome, StoreError> {
     let facts = payment_facts(tx, payment).await?;
-    let Some(account) = facts.account.clone().filter(|_| facts.is_credited) else {
+    let Some(account) = facts.account.filter(|_| facts.is_credited) else {
         return Ok(PaymentOutcome::Noted);
     };
     let (target, difference) = balance(&facts, returns(tx, payment).await?);
@@ -334,12 +334,12 @@ async fn move_credits(
     let (movement, outcome) = if difference > 0 {
         (
             Transfer::Reversal(&reference),
-            PaymentOutcome::TakenBack(account.clone(), size),
+            PaymentOutcome::TakenBack(account, size),
         )
     } else {
         (
             Transfer::Reinstatement(&reference),
-            PaymentOutcome::Reinstated(account.clone(), size),
+            PaymentOutcome::Reinstated(account, size),
         )
     };
     transfer(tx, &account, &movement, size).await?;
@@ -399,7 +399,7 @@ async fn find_checkout(tx: &Tx, id: &CheckoutId) -> Result<Option<Checkout>, Sto
     let sql = "SELECT * FROM checkout WHERE id = $1";
     tx.find(sql, &[&id.as_str()], |row| {
         Ok(Checkout {
-            id: id.clone(),
+            id: *id,
             account_id: account_id(row)?,
             package: Package {
                 name: row.try_get("package")?,

@@ -117,7 +117,7 @@ async fn create_user(
             if known.is_none() {
                 return Ok(UserOutcome::NoSuchAccount);
             }
-            account.clone()
+            *account
         }
     };
     let id = UserId::random()?;

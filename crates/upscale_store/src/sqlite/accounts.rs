@@ -25,7 +25,7 @@ impl Db {
         &self,
         account: &AccountId,
     ) -> Result<Option<Account>, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.read(move |tx| find_account(tx, &account)).await
     }
 

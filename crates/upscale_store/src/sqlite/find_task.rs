@@ -15,7 +15,7 @@ impl Db {
         account: &AccountId,
         task: &TaskId,
     ) -> Result<Option<Task>, StoreError> {
-        let (account, task) = (account.clone(), task.clone());
+        let (account, task) = (*account, *task);
         self.read(move |tx| {
             tx.find(
                 "SELECT * FROM task WHERE id = ?1 AND account_id = ?2",

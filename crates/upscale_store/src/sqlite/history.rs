@@ -22,7 +22,7 @@ impl Db {
         after: Option<&TaskCursor>,
         limit: u32,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        let (account, after) = (account.clone(), after.cloned());
+        let (account, after) = (*account, after.cloned());
         self.read(move |tx| {
             let (day, at, id) = after.map_or((i64::MAX, i64::MAX, String::new()), |after| {
                 let id = after.id.as_str().to_owned();
@@ -44,7 +44,7 @@ impl Db {
         account: &AccountId,
         task: &TaskId,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let (account, task) = (account.clone(), task.clone());
+        let (account, task) = (*account, *task);
         self.read(move |tx| {
             tx.find(
                 "SELECT * FROM task WHERE id = ?1 AND account_id = ?2",
@@ -60,7 +60,7 @@ impl Db {
         account: &AccountId,
         from_day: i64,
     ) -> Result<Vec<DayOfUse>, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.read(move |tx| {
             tx.list(
                 "SELECT day, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,

@@ -24,7 +24,7 @@ impl Db {
         permission: Permission,
         name: &str,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
-        let (account, name) = (account.clone(), name.to_owned());
+        let (account, name) = (*account, name.to_owned());
         self.write(move |tx| create_key(tx, &account, permission, &name))
             .await
     }
@@ -33,7 +33,7 @@ impl Db {
         &self,
         account: &AccountId,
     ) -> Result<Vec<KeyRecord>, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.read(move |tx| {
             tx.list(
                 "SELECT * FROM api_key WHERE account_id = ?1 ORDER BY created_at, id LIMIT ?2",
@@ -49,7 +49,7 @@ impl Db {
         account: &AccountId,
         key: &KeyId,
     ) -> Result<Option<KeyRecord>, StoreError> {
-        let (account, key) = (account.clone(), key.clone());
+        let (account, key) = (*account, *key);
         self.read(move |tx| {
             tx.find(
                 "SELECT * FROM api_key WHERE id = ?1 AND account_id = ?2",
@@ -65,13 +65,13 @@ impl Db {
         key: &KeyId,
         overlap_seconds: i64,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
-        let key = key.clone();
+        let key = *key;
         self.write(move |tx| rotate_key(tx, &key, overlap_seconds))
             .await
     }
 
     pub(crate) async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
-        let key = key.clone();
+        let key = *key;
         self.write(move |tx| Ok(revoke_key(tx, &key)?.0)).await
     }
 
@@ -89,7 +89,7 @@ impl Db {
     }
 
     pub(crate) async fn record_key_use(&self, key: &KeyId) -> Result<(), StoreError> {
-        let key = key.clone();
+        let key = *key;
         self.write(move |tx| {
             let latest = tx.now.plus_seconds(-USE_RECORDED_EVERY_SECONDS);
             tx.execute(

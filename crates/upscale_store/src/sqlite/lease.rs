@@ -13,7 +13,7 @@ impl Db {
         task: &TaskId,
         attempt: i64,
     ) -> Result<FenceOutcome, StoreError> {
-        let task = task.clone();
+        let task = *task;
         self.write(move |tx| {
             let until = tx.now.plus_seconds(tx.options.lease_seconds);
             fenced(
@@ -30,7 +30,7 @@ impl Db {
         task: &TaskId,
         attempt: i64,
     ) -> Result<FenceOutcome, StoreError> {
-        let task = task.clone();
+        let task = *task;
         let outcome = self
             .write(move |tx| {
                 fenced(
@@ -53,7 +53,7 @@ impl Db {
         delay_millis: u64,
     ) -> Result<FenceOutcome, StoreError> {
         let (transient, crash, delay_micros) = retry_counts(task, failure, delay_millis)?;
-        let task = task.clone();
+        let task = *task;
         self.write(move |tx| {
             let due_at = tx.now.micros() + delay_micros;
             fenced(

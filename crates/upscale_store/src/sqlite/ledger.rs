@@ -56,7 +56,7 @@ impl Db {
         before: i64,
         limit: u32,
     ) -> Result<Vec<LedgerLine>, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.read(move |tx| {
             tx.list(
                 "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
@@ -72,7 +72,7 @@ impl Db {
         &self,
         task: &TaskId,
     ) -> Result<Vec<LedgerLine>, StoreError> {
-        let task = task.clone();
+        let task = *task;
         self.read(move |tx| {
             // The kinds as the two indexes by task have them.
             tx.list(

@@ -30,7 +30,7 @@ impl Db {
     ) -> Result<Option<Account>, StoreError> {
         by.check()?;
         check_limits(own)?;
-        let (account, by) = (account.clone(), by.clone());
+        let (account, by) = (*account, by.clone());
         self.write(move |tx| set_limits(tx, &account, own, &by))
             .await
     }
@@ -44,7 +44,7 @@ impl Db {
     ) -> Result<AdjustOutcome, StoreError> {
         by.check()?;
         check_adjustment(credits, reference)?;
-        let (account, reference, by) = (account.clone(), reference.to_owned(), by.clone());
+        let (account, reference, by) = (*account, reference.to_owned(), by.clone());
         self.write(move |tx| adjust_account(tx, &account, credits, &reference, &by))
             .await
     }
@@ -55,7 +55,7 @@ impl Db {
         by: &OnBehalf,
     ) -> Result<RefundOutcome, StoreError> {
         by.check()?;
-        let (task, by) = (task.clone(), by.clone());
+        let (task, by) = (*task, by.clone());
         self.write(move |tx| retry_refund(tx, &task, &by)).await
     }
 
@@ -67,7 +67,7 @@ impl Db {
         by: &OnBehalf,
     ) -> Result<PurchaseOutcome, StoreError> {
         by.check()?;
-        let (account, reference, by) = (account.clone(), reference.to_owned(), by.clone());
+        let (account, reference, by) = (*account, reference.to_owned(), by.clone());
         self.write(move |tx| {
             let outcome = credit_account(tx, &account, credits, &reference)?;
             if outcome == PurchaseOutcome::Credited {
@@ -85,7 +85,7 @@ impl Db {
         by: &OnBehalf,
     ) -> Result<Option<KeyRecord>, StoreError> {
         by.check()?;
-        let (key, by) = (key.clone(), by.clone());
+        let (key, by) = (*key, by.clone());
         self.write(move |tx| {
             let (revoked, was_live) = revoke_key(tx, &key)?;
             if let Some(revoked) = revoked.as_ref().filter(|_| was_live) {
@@ -105,7 +105,7 @@ impl Db {
         by: &OnBehalf,
     ) -> Result<Option<User>, StoreError> {
         by.check()?;
-        let (user, reset, by) = (user.clone(), reset.clone(), by.clone());
+        let (user, reset, by) = (*user, reset.clone(), by.clone());
         self.write(move |tx| {
             let Some(found) = find_by_id(tx, &user)? else {
                 return Ok(None);

@@ -21,7 +21,7 @@ impl Db {
         &self,
         task: &TaskId,
     ) -> Result<Option<OperatorTask>, StoreError> {
-        let task = task.clone();
+        let task = *task;
         self.read(move |tx| {
             let sql = format!("{RECORD} WHERE task.id = ?1");
             tx.find(&sql, [task.as_str()], task_record)

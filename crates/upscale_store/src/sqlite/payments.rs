@@ -31,7 +31,7 @@ impl Db {
         account: &AccountId,
         package: &Package,
     ) -> Result<CheckoutOutcome, StoreError> {
-        let (account, package) = (account.clone(), package.clone());
+        let (account, package) = (*account, package.clone());
         self.write(move |tx| open_checkout(tx, &account, package))
             .await
     }
@@ -68,7 +68,7 @@ impl Db {
         &self,
         id: &CheckoutId,
     ) -> Result<Option<(Checkout, Option<PaymentRecord>)>, StoreError> {
-        let id = id.clone();
+        let id = *id;
         self.read(move |tx| {
             let Some(checkout) = find_checkout(tx, &id)? else {
                 return Ok(None);
@@ -114,7 +114,7 @@ fn open_checkout(
     )?;
     Ok(CheckoutOutcome::Opened(Checkout {
         id,
-        account_id: account.clone(),
+        account_id: *account,
         package,
         created_at: tx.now,
     }))
@@ -277,7 +277,7 @@ fn move_credits(
     payment: &str,
 ) -> Result<PaymentOutcome, StoreError> {
     let facts = payment_facts(tx, payment)?;
-    let Some(account) = facts.account.clone().filter(|_| facts.is_credited) else {
+    let Some(account) = facts.account.filter(|_| facts.is_credited) else {
         return Ok(PaymentOutcome::Noted);
     };
     let (target, difference) = balance(&facts, returns(tx, payment)?);
@@ -289,12 +289,12 @@ fn move_credits(
     let (movement, outcome) = if difference > 0 {
         (
             Transfer::Reversal(&reference),
-            PaymentOutcome::TakenBack(account.clone(), size),
+            PaymentOutcome::TakenBack(account, size),
         )
     } else {
         (
             Transfer::Reinstatement(&reference),
-            PaymentOutcome::Reinstated(account.clone(), size),
+            PaymentOutcome::Reinstated(account, size),
         )
     };
     transfer(tx, &account, &movement, size)?;
@@ -351,7 +351,7 @@ fn find_checkout(tx: &Tx<'_>, id: &CheckoutId) -> Result<Option<Checkout>, Store
         [id.as_str()],
         |row| {
             Ok(Checkout {
-                id: id.clone(),
+                id: *id,
                 account_id: account_id(row)?,
                 package: Package {
                     name: row.get("package")?,

@@ -17,7 +17,7 @@ impl Db {
         credits: Credits,
         reference: &str,
     ) -> Result<PurchaseOutcome, StoreError> {
-        let (account, reference) = (account.clone(), reference.to_owned());
+        let (account, reference) = (*account, reference.to_owned());
         self.write(move |tx| credit_account(tx, &account, credits, &reference))
             .await
     }

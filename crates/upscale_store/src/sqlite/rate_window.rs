@@ -15,7 +15,7 @@ impl Db {
         &self,
         account: &AccountId,
     ) -> Result<RateWindow, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.write(move |tx| count(tx, &account)).await
     }
 }

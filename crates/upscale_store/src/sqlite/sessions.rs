@@ -14,7 +14,7 @@ impl Db {
         replaces: Option<&TokenHash>,
         seconds: i64,
     ) -> Result<(), StoreError> {
-        let (user, session, replaces) = (user.clone(), session.clone(), replaces.cloned());
+        let (user, session, replaces) = (*user, session.clone(), replaces.cloned());
         self.write(move |tx| {
             if let Some(old) = &replaces {
                 end_session(tx, old)?;
@@ -61,7 +61,7 @@ impl Db {
     }
 
     pub(crate) async fn end_sessions(&self, user: &UserId) -> Result<u64, StoreError> {
-        let user = user.clone();
+        let user = *user;
         self.write(move |tx| {
             let ended = tx.execute(
                 "DELETE FROM console_session WHERE user_id = ?1",

@@ -27,7 +27,7 @@ impl Db {
         settlement: Settlement,
         spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
-        let task = task.clone();
+        let task = *task;
         self.write(move |tx| {
             if end_job(tx, &task, attempt)? == FenceOutcome::Lost {
                 return Ok(FenceOutcome::Lost);

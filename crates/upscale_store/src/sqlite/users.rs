@@ -43,7 +43,7 @@ impl Db {
     }
 
     pub(crate) async fn list_users_of(&self, account: &AccountId) -> Result<Vec<User>, StoreError> {
-        let account = account.clone();
+        let account = *account;
         self.read(move |tx| {
             tx.list(
                 "SELECT *, id AS user_id FROM console_user WHERE account_id = ?1
@@ -60,7 +60,7 @@ impl Db {
         user: &UserId,
         password_hash: &str,
     ) -> Result<(), StoreError> {
-        let (user, password_hash) = (user.clone(), password_hash.to_owned());
+        let (user, password_hash) = (*user, password_hash.to_owned());
         self.write(move |tx| set_password(tx, user.as_str(), &password_hash))
             .await
     }
@@ -70,7 +70,7 @@ impl Db {
         user: &UserId,
         secret: Option<&str>,
     ) -> Result<(), StoreError> {
-        let (user, secret) = (user.clone(), secret.map(str::to_owned));
+        let (user, secret) = (*user, secret.map(str::to_owned));
         self.write(move |tx| {
             tx.execute_one(
                 "UPDATE console_user SET totp_secret = ?2, totp_last_step = 0 WHERE id = ?1",
@@ -85,7 +85,7 @@ impl Db {
         user: &UserId,
         step: i64,
     ) -> Result<bool, StoreError> {
-        let user = user.clone();
+        let user = *user;
         self.write(move |tx| {
             let taken = tx.execute(
                 "UPDATE console_user SET totp_last_step = ?2 WHERE id = ?1 AND totp_last_step < ?2",
@@ -102,7 +102,7 @@ impl Db {
         reset: &TokenHash,
         seconds: i64,
     ) -> Result<(), StoreError> {
-        let (user, reset) = (user.clone(), reset.clone());
+        let (user, reset) = (*user, reset.clone());
         self.write(move |tx| create_reset(tx, &user, &reset, seconds))
             .await
     }

@@ -118,7 +118,7 @@ async fn most_at_a_time(budgets: FetchBudgets, expected: usize) -> usize {
     let account = AccountId::random().unwrap();
     let mut downloads = JoinSet::new();
     for _ in 0..expected + 3 {
-        let (fetcher, account, url) = (Arc::clone(&fetcher), account.clone(), url.clone());
+        let (fetcher, account, url) = (Arc::clone(&fetcher), account, url.clone());
         downloads.spawn(async move { fetcher.download(&account, &url).await });
     }
     source.wait_until_open(expected).await;

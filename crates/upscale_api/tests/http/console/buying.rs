@@ -71,7 +71,7 @@ async fn hear(store: &Store, id: &str, news: PaymentNews) -> PaymentOutcome {
 fn paid(order: &SessionOrder, payment: &str) -> PaymentNews {
     PaymentNews::Paid(PaidSession {
         payment: payment.to_owned(),
-        checkout: order.checkout.id.clone(),
+        checkout: order.checkout.id,
         account: order.checkout.account_id.to_string(),
         price: order.checkout.package.price,
         currency: order.checkout.package.currency.clone(),
@@ -290,7 +290,7 @@ async fn every_kind_of_line_is_said_in_words_and_the_file_sums_up_to_what_is_ava
         let (app, store) = (console.app, &console.app.store);
         let mut ann = console.signed_up("ann").await;
         let bought = order(&mut ann, asked).await;
-        let account: AccountId = bought.checkout.account_id.clone();
+        let account: AccountId = bought.checkout.account_id;
         hear(store, "evt_1", paid(&bought, "pi_1")).await;
         for (id, step) in [
             ("evt_2", DisputeStep::Withdrawn),
