@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import other_networks as nets
-from torch_files import save_legacy, save_safetensors, save_tar, save_zip
+from torch_files import save_legacy, save_safetensors, save_zip
 from upscale_training.export import golden_input
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,7 +134,6 @@ CONTAINERS = {
     "zip of parameters": ("PyTorch zip", lambda state, path: save_zip(of_parameters(state), path)),
     "legacy": ("PyTorch legacy pickle", save_legacy),
     "legacy of parameters": ("PyTorch legacy pickle", lambda state, path: save_legacy(of_parameters(state), path)),
-    "tar": ("PyTorch tar", save_tar),
     "safetensors": ("safetensors", save_safetensors),
 }
 
@@ -146,13 +145,6 @@ def test_every_container(container: str, upscale: Path, tmp_path: Path) -> None:
     file = tmp_path / "model.pth"
     save(OrderedDict(state), file)
     assert verify(upscale, file, state, forward)["container"] == told
-
-
-def test_tar_is_what_pytorch_reads_too(tmp_path: Path) -> None:
-    state = nets.make_compact(2)
-    save_tar(OrderedDict(state), tmp_path / "model.pth")
-    again = torch.load(tmp_path / "model.pth", weights_only=False)
-    assert all(torch.equal(again[name], tensor) for name, tensor in state.items())
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])

@@ -1,4 +1,4 @@
-//! Weight files as other programs write them: `.pth` in PyTorch's three containers, and `.safetensors`. What comes
+//! Weight files as other programs write them: `.pth` in PyTorch's two containers since 0.1.10, and `.safetensors`. What comes
 //! out are named tensors; which network they are is `architecture.rs`'s question.
 //!
 //! Every such file is hostile. Nothing in it is ever called: a pickle is read by a machine that knows 37
@@ -9,7 +9,6 @@ mod bytes;
 mod global;
 mod legacy;
 mod pickle;
-mod tar;
 mod tensor;
 mod zip;
 
@@ -63,7 +62,6 @@ impl<'a> Checkpoint<'a> {
         check_size(file)?;
         let (container, tensors) = match file {
             _ if zip::is_zip(file) => ("PyTorch zip", zip_tensors(file)?),
-            _ if tar::is_tar(file) => ("PyTorch tar", tar::tensors(file)?),
             _ if legacy::is_legacy(file) => ("PyTorch legacy pickle", legacy::tensors(file)?),
             _ => ("safetensors", safetensors(file)?),
         };
@@ -123,7 +121,7 @@ fn safetensors(file: &[u8]) -> Result<BTreeMap<String, Tensor<'_>>, ModelError> 
 
 fn zip_tensors(file: &[u8]) -> Result<BTreeMap<String, Tensor<'_>>, ModelError> {
     let archive = zip::Archive::read(file)?;
-    let pickle = pickle::read(archive.pickle()?, &pickle::Persistent::Storages)?;
+    let pickle = pickle::read(archive.pickle()?, pickle::Persistent::Storages)?;
     tensors_of(&pickle, &|key| archive.storage(key))
 }
 

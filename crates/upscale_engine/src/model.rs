@@ -22,7 +22,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a model file that is wholly in memory: `upscale-1`, `.pth` (zip, legacy or tar) or `.safetensors`.
+    /// Reads a model file that is wholly in memory: `upscale-1`, `.pth` (zip or legacy) or `.safetensors`.
     ///
     /// # Errors
     /// [`ModelError`] with the rule that the file breaks, or what it is and what is supported instead. Memory stays

@@ -10,8 +10,6 @@ pub(crate) enum Global {
     RebuildTensorV2,
     RebuildParameter,
     Storage(Kind),
-    /// `torch.FloatTensor` and the like, named in tar files and not used.
-    TensorType,
 }
 
 impl Global {
@@ -22,13 +20,9 @@ impl Global {
             ("torch._utils", "_rebuild_tensor") => Self::RebuildTensor,
             ("torch._utils", "_rebuild_tensor_v2") => Self::RebuildTensorV2,
             ("torch._utils", "_rebuild_parameter") => Self::RebuildParameter,
-            ("torch" | "torch.cuda", name) => match name.strip_suffix("Storage") {
-                Some(kind) => Self::Storage(storage_kind(kind)?),
-                None => {
-                    storage_kind(name.strip_suffix("Tensor")?)?;
-                    Self::TensorType
-                }
-            },
+            ("torch" | "torch.cuda", name) => {
+                Self::Storage(storage_kind(name.strip_suffix("Storage")?)?)
+            }
             _ => return None,
         })
     }

@@ -19,18 +19,18 @@ pub(crate) fn is_legacy(file: &[u8]) -> bool {
 pub(crate) fn tensors(file: &[u8]) -> Result<BTreeMap<String, Tensor<'_>>, ModelError> {
     let mut rest = Bytes::new(file);
     rest.take(MAGIC.len())?;
-    let version = next(&mut rest, &Persistent::None)?;
+    let version = next(&mut rest, Persistent::None)?;
     if !matches!(version.value(version.root), Value::Int(VERSION)) {
         return Err(refuse(format!(
             "a legacy file of a version other than {VERSION}"
         )));
     }
-    let machine = next(&mut rest, &Persistent::None)?;
+    let machine = next(&mut rest, Persistent::None)?;
     if let Some(Value::Bool(false)) = machine.find("little_endian") {
         return Err(refuse("its numbers are not little-endian"));
     }
-    let weights = next(&mut rest, &Persistent::Storages)?;
-    let keys = next(&mut rest, &Persistent::None)?;
+    let weights = next(&mut rest, Persistent::Storages)?;
+    let keys = next(&mut rest, Persistent::None)?;
     let storages = storages(&weights, &keys, &mut rest)?;
     tensors_of(&weights, &|key| {
         let found = storages.get(key).copied();
@@ -38,7 +38,7 @@ pub(crate) fn tensors(file: &[u8]) -> Result<BTreeMap<String, Tensor<'_>>, Model
     })
 }
 
-fn next<'a>(rest: &mut Bytes<'a>, persistent: &Persistent<'a>) -> Result<Pickle<'a>, ModelError> {
+fn next<'a>(rest: &mut Bytes<'a>, persistent: Persistent) -> Result<Pickle<'a>, ModelError> {
     let pickle = pickle::read(rest.rest, persistent)?;
     rest.take(pickle.length)?;
     Ok(pickle)

@@ -2,7 +2,7 @@
 //! written with. A pickle is a program; this machine calls nothing, refuses every other name and opcode by its name,
 //! and bounds its memory by the number of steps: a step makes at most one value and copies none.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::bytes::{Bytes, text};
 use super::global::Global;
@@ -52,13 +52,12 @@ pub(crate) struct View<'a> {
 }
 
 /// What the container knows under persistent ids.
-pub(crate) enum Persistent<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Persistent {
     /// Nothing: the pickle may have none.
     None,
     /// The id itself describes a storage.
     Storages,
-    /// Tensors by number.
-    Views(&'a BTreeMap<String, View<'a>>),
 }
 
 /// A pickle that was read.
@@ -118,10 +117,7 @@ impl Value<'_> {
 ///
 /// # Errors
 /// [`ModelError`] with the first thing that a dictionary of weights has no need of.
-pub(crate) fn read<'a>(
-    bytes: &'a [u8],
-    persistent: &Persistent<'a>,
-) -> Result<Pickle<'a>, ModelError> {
+pub(crate) fn read<'a>(bytes: &'a [u8], persistent: Persistent) -> Result<Pickle<'a>, ModelError> {
     let mut machine = Machine {
         bytes: Bytes::new(bytes),
         persistent,
@@ -145,9 +141,9 @@ pub(crate) fn read<'a>(
     Err(refuse(format!("a pickle of more than {STEPS_MAX} steps")))
 }
 
-struct Machine<'a, 'p> {
+struct Machine<'a> {
     bytes: Bytes<'a>,
-    persistent: &'p Persistent<'a>,
+    persistent: Persistent,
     values: Vec<Value<'a>>,
     stack: Vec<Id>,
     /// Heights of the stack.
@@ -155,7 +151,7 @@ struct Machine<'a, 'p> {
     memo: HashMap<usize, Id>,
 }
 
-impl<'a> Machine<'a, '_> {
+impl<'a> Machine<'a> {
     fn step(&mut self, opcode: u8) -> Result<(), ModelError> {
         match opcode {
             0x80 => self.bytes.take(1).map(|_| ()),
@@ -417,10 +413,6 @@ impl<'a> Machine<'a, '_> {
         let id = self.pop()?;
         let value = match (self.persistent, &self.values[id]) {
             (Persistent::Storages, Value::Tuple(fields)) => Value::Storage(self.storage(fields)?),
-            (Persistent::Views(views), Value::Text(key)) => match views.get(*key) {
-                Some(view) => Value::Tensor(view.clone()),
-                None => return Err(refuse(format!("the tensor {key:?} is missing"))),
-            },
             (_, other) => {
                 let kind = other.kind();
                 return Err(refuse(format!(

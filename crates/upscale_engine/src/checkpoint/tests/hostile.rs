@@ -1,6 +1,6 @@
 //! Files that lie. Every one is refused by the rule it breaks, and none takes memory that it does not have bytes for.
 
-use super::writer::{Opcodes, Saved, archive, legacy, legacy_around, tar, zip, zip_around};
+use super::writer::{Opcodes, Saved, archive, legacy, legacy_around, zip, zip_around};
 use super::{RRDB, rrdb_names, saved, span};
 use crate::architecture::Architecture;
 use crate::model::Model;
@@ -128,7 +128,6 @@ fn values_that_no_weight_has_are_refused() {
         tensors[4].values[3] = value;
         assert_refused(&zip(&tensors, &[]), "within 1e6");
         assert_refused(&legacy(&tensors, &[]), "within 1e6");
-        assert_refused(&tar(&tensors), "within 1e6");
     }
     let mut tensors = honest();
     tensors[0].kind = "Long";
@@ -276,7 +275,6 @@ fn mutated_files_are_read_or_refused_and_nothing_else() {
     let files = [
         zip(&tensors, &["params"]),
         legacy(&tensors, &[]),
-        tar(&tensors),
         super::safetensors(&tensors),
     ];
     let mut random = Random(11);

@@ -4,7 +4,7 @@
 mod hostile;
 mod writer;
 
-use self::writer::{Saved, legacy, safetensors, tar, zip};
+use self::writer::{Saved, legacy, safetensors, zip};
 use crate::architecture::Architecture;
 use crate::model::Model;
 use crate::network::{Activation, Layer, Network};
@@ -126,7 +126,6 @@ fn every_container_and_wrapper_gives_the_same_network() {
     read(&safetensors(&tensors), "safetensors");
     read(&zip(&tensors, &[]), "PyTorch zip");
     read(&legacy(&tensors, &[]), "PyTorch legacy pickle");
-    read(&tar(&tensors), "PyTorch tar");
     for wrapper in super::WRAPPERS {
         read(
             &legacy(&tensors, &["model", wrapper]),

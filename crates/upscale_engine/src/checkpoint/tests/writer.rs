@@ -232,67 +232,6 @@ pub(super) fn legacy_around(pickle: &[u8], tensors: &[Saved]) -> Vec<u8> {
     file
 }
 
-pub(super) fn tar(tensors: &[Saved]) -> Vec<u8> {
-    let count = || Opcodes::begin().int(tensors.len()).end();
-    let (mut storages, mut views) = (count(), count());
-    let mut weights = Opcodes::begin();
-    weights.name("collections", "OrderedDict").raw(b"](");
-    for (key, tensor) in tensors.iter().enumerate() {
-        let mut one = Opcodes::begin();
-        one.raw(b"(")
-            .int(key)
-            .text("cpu")
-            .name("torch", &format!("{}Storage", tensor.kind));
-        storages.extend(one.raw(b"t").end());
-        storages.extend((tensor.values.len() as u64).to_le_bytes());
-        storages.extend(tensor.bytes());
-        let mut one = Opcodes::begin();
-        one.raw(b"(")
-            .int(1_000 + key)
-            .int(key)
-            .name("torch", "FloatTensor");
-        views.extend(one.raw(b"t").end());
-        views.extend((tensor.shape.len() as u64).to_le_bytes());
-        let places = tensor
-            .shape
-            .iter()
-            .chain(&tensor.strides())
-            .copied()
-            .collect::<Vec<_>>();
-        views.extend(
-            places
-                .iter()
-                .flat_map(|&number| (number as u64).to_le_bytes()),
-        );
-        views.extend(0_u64.to_le_bytes());
-        weights
-            .raw(b"](")
-            .text(&tensor.name)
-            .text(&(1_000 + key).to_string())
-            .raw(b"Qe");
-    }
-    storages.extend(Opcodes::begin().raw(b"]").end());
-    weights.raw(b"e\x85R");
-    let files = [
-        ("storages", storages),
-        ("tensors", views),
-        ("pickle", weights.end()),
-    ];
-    let mut file = Vec::new();
-    for (name, bytes) in files {
-        let mut header = [0_u8; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        header[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
-        header[156] = b'0';
-        header[257..262].copy_from_slice(b"ustar");
-        file.extend_from_slice(&header);
-        file.extend_from_slice(&bytes);
-        file.resize(file.len().next_multiple_of(512), 0);
-    }
-    file.resize(file.len() + 1_024, 0);
-    file
-}
-
 pub(super) fn safetensors(tensors: &[Saved]) -> Vec<u8> {
     let bytes: Vec<Vec<u8>> = tensors.iter().map(Saved::bytes).collect();
     let views = tensors.iter().zip(&bytes).map(|(tensor, bytes)| {
