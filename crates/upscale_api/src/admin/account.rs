@@ -18,6 +18,7 @@ use super::{
 use crate::pages::{
     error::ConsoleError,
     form::Fields,
+    listing::{Page, asked_for, cursor, parse_cursor},
     page::{Layout, show},
     shown::Moment,
 };
@@ -256,15 +257,13 @@ pub(crate) async fn ledger(
     let lines = state
         .api
         .store
-        .list_ledger_before(&account.id, before, LINES_A_PAGE as u32 + 1)
+        .list_ledger_before(&account.id, before, asked_for(LINES_A_PAGE))
         .await?;
-    let last = lines
-        .get(LINES_A_PAGE - 1)
-        .filter(|_| lines.len() > LINES_A_PAGE);
+    let lines = Page::of(lines, LINES_A_PAGE);
     let page = LedgerPage {
         layout: visitor.layout("/accounts", "Ledger"),
-        older: last.map(|line| line.sequence),
-        ledger: lines.iter().take(LINES_A_PAGE).map(LedgerRow::of).collect(),
+        older: lines.older(|line| line.sequence),
+        ledger: lines.items.iter().map(LedgerRow::of).collect(),
         account,
     };
     Ok(show(StatusCode::OK, &page))
@@ -291,34 +290,21 @@ pub(crate) async fn tasks(
     let account = find(&state, &id).await?;
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
-    let after = parse_cursor(query.get("after"));
+    let after = parse_cursor(query.get("after"), TaskId::parse);
+    let after = after.map(|(created_at, id)| TaskCursor { created_at, id });
     let found = state
         .api
         .store
-        .list_tasks(&account.id, filter, after.as_ref(), LINES_A_PAGE as u32 + 1)
+        .list_tasks(&account.id, filter, after.as_ref(), asked_for(LINES_A_PAGE))
         .await?;
-    let last = found
-        .get(LINES_A_PAGE - 1)
-        .filter(|_| found.len() > LINES_A_PAGE);
+    let found = Page::of(found, LINES_A_PAGE);
     let page = TasksPage {
         layout: visitor.layout("/accounts", "Tasks of an account"),
         filter,
         filters: TaskFilter::EVERY,
-        older: last.map(|record| format!("{}-{}", record.task.created_at.micros(), record.task.id)),
-        tasks: found
-            .iter()
-            .take(LINES_A_PAGE)
-            .map(TaskRow::of_record)
-            .collect(),
+        older: found.older(|last| cursor(last.task.created_at, last.task.id)),
+        tasks: found.items.iter().map(TaskRow::of_record).collect(),
         account,
     };
     Ok(show(StatusCode::OK, &page))
-}
-
-fn parse_cursor(text: &str) -> Option<TaskCursor> {
-    let (micros, id) = text.split_once('-')?;
-    Some(TaskCursor {
-        created_at: Timestamp::from_micros(micros.parse().ok()?),
-        id: TaskId::parse(id)?,
-    })
 }

@@ -6,13 +6,14 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{AccountId, Credits, Timestamp};
+use upscale_core::{AccountId, Credits};
 use upscale_store::{Account, AccountCursor};
 
 use super::{state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
     form::Fields,
+    listing::{Page, asked_for, cursor, parse_cursor},
     page::{Layout, show},
     shown::Moment,
 };
@@ -69,30 +70,20 @@ pub(crate) async fn list(
 ) -> Result<Response, ConsoleError> {
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let searched = query.get("q");
-    let after = parse_cursor(query.get("after"));
-    let limit = ACCOUNTS_A_PAGE as u32 + 1;
+    let after = parse_cursor(query.get("after"), AccountId::parse);
+    let after = after.map(|(created_at, id)| AccountCursor { created_at, id });
     let found = state
         .api
         .store
-        .search_accounts(searched, after.as_ref(), limit)
+        .search_accounts(searched, after.as_ref(), asked_for(ACCOUNTS_A_PAGE))
         .await?;
-    let last = found
-        .get(ACCOUNTS_A_PAGE - 1)
-        .filter(|_| found.len() > ACCOUNTS_A_PAGE);
+    let found = Page::of(found, ACCOUNTS_A_PAGE);
     let page = AccountsPage {
         layout: visitor.layout("/accounts", "Accounts"),
         searched: searched.to_owned(),
         searched_encoded: url::form_urlencoded::byte_serialize(searched.as_bytes()).collect(),
-        accounts: found.iter().take(ACCOUNTS_A_PAGE).map(Row::of).collect(),
-        older: last.map(|account| format!("{}-{}", account.created_at.micros(), account.id)),
+        accounts: found.items.iter().map(Row::of).collect(),
+        older: found.older(|account| cursor(account.created_at, account.id)),
     };
     Ok(show(StatusCode::OK, &page))
-}
-
-fn parse_cursor(text: &str) -> Option<AccountCursor> {
-    let (micros, id) = text.split_once('-')?;
-    Some(AccountCursor {
-        created_at: Timestamp::from_micros(micros.parse().ok()?),
-        id: AccountId::parse(id)?,
-    })
 }

@@ -12,6 +12,7 @@ use super::{rows::ActionRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
     form::Fields,
+    listing::{Page, asked_for},
     page::{Layout, show},
 };
 
@@ -36,20 +37,17 @@ pub(crate) async fn list(
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let account = AccountId::parse(query.get("account"));
     let before = query.get("before").parse().unwrap_or(i64::MAX);
-    let limit = LINES_A_PAGE as u32 + 1;
     let found = state
         .api
         .store
-        .list_actions(account.as_ref(), before, limit)
+        .list_actions(account.as_ref(), before, asked_for(LINES_A_PAGE))
         .await?;
-    let last = found
-        .get(LINES_A_PAGE - 1)
-        .filter(|_| found.len() > LINES_A_PAGE);
+    let found = Page::of(found, LINES_A_PAGE);
     let page = ActionsPage {
         layout: visitor.layout("/actions", "Audit trail"),
         account: account.map(|account| account.to_string()),
-        older: last.map(|action| action.sequence),
-        actions: found.iter().take(LINES_A_PAGE).map(ActionRow::of).collect(),
+        older: found.older(|action| action.sequence),
+        actions: found.items.iter().map(ActionRow::of).collect(),
     };
     Ok(show(StatusCode::OK, &page))
 }

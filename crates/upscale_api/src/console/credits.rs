@@ -19,6 +19,7 @@ use super::{
     shown::{Moment, grouped},
     state::ConsoleState,
 };
+use crate::pages::listing::{Page, asked_for};
 
 /// Lines of one page.
 const LINES_A_PAGE: usize = 50;
@@ -165,14 +166,12 @@ async fn find_lines(
     before: &str,
 ) -> Result<(Vec<Line>, Option<i64>), ConsoleError> {
     let before = before.parse().unwrap_or(i64::MAX);
-    let limit = LINES_A_PAGE as u32 + 1;
-    let mut lines = state
+    let lines = state
         .api
         .store
-        .list_ledger_before(account, before, limit)
+        .list_ledger_before(account, before, asked_for(LINES_A_PAGE))
         .await?;
-    let has_older = lines.len() > LINES_A_PAGE;
-    lines.truncate(LINES_A_PAGE);
-    let older = lines.last().filter(|_| has_older).map(|line| line.sequence);
-    Ok((lines.iter().map(Line::of).collect(), older))
+    let page = Page::of(lines, LINES_A_PAGE);
+    let older = page.older(|line| line.sequence);
+    Ok((page.items.iter().map(Line::of).collect(), older))
 }

@@ -1,9 +1,10 @@
 //! Payments through Stripe as their payer sees them: what was paid for what, and what has become of it since.
 
-use upscale_core::{AccountId, Credits, Timestamp};
+use upscale_core::{AccountId, Credits};
 use upscale_store::{PaymentCursor, PaymentFilter, PaymentRecord, PaymentState};
 
 use super::{error::ConsoleError, shown::Moment, state::ConsoleState};
+use crate::pages::listing::{Page, asked_for, cursor, parse_cursor};
 
 /// Payments of one page.
 const PAYMENTS_A_PAGE: usize = 10;
@@ -70,26 +71,16 @@ pub(crate) async fn find_purchases(
     after: &str,
 ) -> Result<Purchases, ConsoleError> {
     let filter = PaymentFilter::OfAccount(*account);
-    let after = parse_cursor(after);
-    let limit = PAYMENTS_A_PAGE as u32 + 1;
-    let mut found = state
+    let after = parse_cursor(after, |id| Some(id.to_owned()));
+    let after = after.map(|(first_at, id)| PaymentCursor { first_at, id });
+    let found = state
         .api
         .store
-        .list_payments_after(&filter, after.as_ref(), limit)
+        .list_payments_after(&filter, after.as_ref(), asked_for(PAYMENTS_A_PAGE))
         .await?;
-    let has_older = found.len() > PAYMENTS_A_PAGE;
-    found.truncate(PAYMENTS_A_PAGE);
-    let last = found.last().filter(|_| has_older);
+    let page = Page::of(found, PAYMENTS_A_PAGE);
     Ok(Purchases {
-        rows: found.iter().map(Purchase::of).collect(),
-        older: last.map(|last| format!("{}-{}", last.first_at.micros(), last.id)),
-    })
-}
-
-fn parse_cursor(text: &str) -> Option<PaymentCursor> {
-    let (micros, id) = text.split_once('-')?;
-    Some(PaymentCursor {
-        first_at: Timestamp::from_micros(micros.parse().ok()?),
-        id: id.to_owned(),
+        rows: page.items.iter().map(Purchase::of).collect(),
+        older: page.older(|last| cursor(last.first_at, &last.id)),
     })
 }

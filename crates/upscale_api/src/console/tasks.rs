@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use upscale_core::{TaskId, TaskState, Timestamp};
+use upscale_core::{TaskId, TaskState};
 use upscale_store::{TaskCursor, TaskFilter, TaskRecord};
 
 use super::{
@@ -20,7 +20,10 @@ use super::{
     state::ConsoleState,
     task_view::TaskView,
 };
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    pages::listing::{Page, asked_for, cursor, parse_cursor},
+};
 
 /// Tasks of one page.
 const TASKS_A_PAGE: usize = 20;
@@ -118,39 +121,29 @@ pub(crate) async fn list(
 ) -> Result<Response, ConsoleError> {
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
-    let after = parse_cursor(query.get("after"));
+    let after = parse_cursor(query.get("after"), TaskId::parse);
+    let after = after.map(|(created_at, id)| TaskCursor { created_at, id });
     let account = &who.session.user.account_id;
-    let limit = TASKS_A_PAGE as u32 + 1;
-    let found = state
-        .api
-        .store
-        .list_tasks(account, filter, after.as_ref(), limit);
-    let found = found.await?;
+    let found =
+        state
+            .api
+            .store
+            .list_tasks(account, filter, after.as_ref(), asked_for(TASKS_A_PAGE));
+    let found = Page::of(found.await?, TASKS_A_PAGE);
     let mut tasks = Vec::new();
-    for record in found.iter().take(TASKS_A_PAGE) {
+    for record in &found.items {
         tasks.push(TaskRow::of(&state, record).await?);
     }
-    let last = found
-        .get(TASKS_A_PAGE - 1)
-        .filter(|_| found.len() > TASKS_A_PAGE);
     let page = TasksPage {
         layout: Layout::new(&who.visitor, "/tasks", "Tasks"),
         filter,
         filters: TaskFilter::EVERY,
         tasks,
-        older: last.map(|record| format!("{}-{}", record.task.created_at.micros(), record.task.id)),
+        older: found.older(|last| cursor(last.task.created_at, last.task.id)),
     };
     let mut response = show(StatusCode::OK, &page);
     state.result_pictures().await?.allow(&mut response);
     Ok(response)
-}
-
-fn parse_cursor(text: &str) -> Option<TaskCursor> {
-    let (micros, id) = text.split_once('-')?;
-    Some(TaskCursor {
-        created_at: Timestamp::from_micros(micros.parse().ok()?),
-        id: TaskId::parse(id)?,
-    })
 }
 
 /// `GET /tasks/{id}`.

@@ -1,10 +1,11 @@
 //! What the customers' and the operators' console share, all of it: the layout and its headers, cookies and forms,
-//! stylesheet and script, answers that are no page, and how values are written for people. Of the templates it is
+//! stylesheet and script, answers that are no page, lists over several pages, and how values are written for people. Of the templates it is
 //! `console/layout.html` and `console/error.html`.
 
 pub(crate) mod assets;
 pub(crate) mod cookies;
 pub(crate) mod error;
 pub(crate) mod form;
+pub(crate) mod listing;
 pub(crate) mod page;
 pub(crate) mod shown;
