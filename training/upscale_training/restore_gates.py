@@ -162,30 +162,47 @@ def read_folder(folder: Path, most: int) -> list[Picture]:
     return [read_clean(path, 4) for path in paths[:most]]
 
 
+INTRODUCTION = """# Restoring, measured
+
+Written by `python -m upscale_training.restore_gates` (training/README.md). Every cell: PSNR-Y over bicubic in
+decibels / SSIM-Y / fine detail, where 1 is as much as the original has. Bicubic: PSNR itself. Small pictures by
+MATLAB's bicubic, then damaged as named: noise in levels of 255, blur in source pixels, JPEG by libjpeg, 4:2:0.
+**before** is the network that shipped before; **truth**, **estimate**, **unknown** and **lie** are the new one, told
+the true noise and softness, the estimate as in the service, nothing of them, and the opposite. `text` and `graphics`
+are pages drawn by code. RealSR and DRealSR are pairs taken by one camera at two focal lengths: PSNR punishes any
+sharpening there, for the two never lie exactly on one another.
+"""
+
+
+def load(path: Path) -> tuple[Network, str]:
+    network, metadata = read_network(path)
+    network.by = Winograd
+    return network, metadata["name"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", type=Path, required=True, help="a weight file or a checkpoint")
-    parser.add_argument("--before", type=Path, help="the network that it would replace")
+    parser.add_argument("--weights", type=Path, nargs="+", required=True, help="weight files or checkpoints")
+    parser.add_argument("--before", type=Path, nargs="*", default=[], help="the networks that they would replace")
     parser.add_argument("--eval", type=Path, required=True, help="holds Set5, Kodak24 and real")
     parser.add_argument("--most", type=int, default=6, help="photographs of Kodak24, at most")
     parser.add_argument("--pages", type=int, default=1, help="drawn pages of each kind")
     parser.add_argument("--rows", nargs="*", help="damages; all where none is named")
-    parser.add_argument("--out", type=Path, help="writes the report there too")
+    parser.add_argument("--out", type=Path, help="writes the reports there as a page")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    network, metadata = read_network(arguments.weights)
-    before = read_network(arguments.before)[0] if arguments.before else None
-    for one in (network, before):
-        if one:
-            one.by = Winograd
+    before = {network.architecture.scale: network for network, _ in map(load, arguments.before)}
     sets = {name: read_folder(arguments.eval / name, arguments.most) for name in ("Set5", "Kodak24")}
     sets |= drawn_sets(arguments.pages)
     rows = [row for row in ROWS if not arguments.rows or row.name in arguments.rows]
-    found = measure(sets, arguments.eval / "real", rows, network, before, shipped_estimator())
-    text = report(found, metadata["name"], network.architecture.scale)
-    print(text)
+    reports = []
+    for network, name in map(load, arguments.weights):
+        scale = network.architecture.scale
+        found = measure(sets, arguments.eval / "real", rows, network, before.get(scale), shipped_estimator())
+        reports.append(report(found, name, scale))
+        print(reports[-1], flush=True)
     if arguments.out:
-        arguments.out.write_text(text + "\n", encoding="utf-8")
+        arguments.out.write_text("\n\n".join([INTRODUCTION, *reports]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
