@@ -1,6 +1,6 @@
-//! Chooses the networks that ship: for each scale the best tier that has a weight file. Weights are data; a better
-//! network is shipped by putting its file beside the others. Face networks ship when both scales have one. Also
-//! fetches the face detector's model.
+//! Chooses the networks that ship: for each scale the best tier that has a weight file, and the network that restores
+//! noisy and soft pictures where there is one. Weights are data; a better network is shipped by putting its file beside
+//! the others. Face networks ship when both scales have one. Also fetches the face detector's model.
 
 #[path = "build/detector.rs"]
 mod detector;
@@ -22,6 +22,13 @@ fn main() -> io::Result<()> {
         let best = best.ok_or_else(|| io::Error::other(format!("no weights for {scale}x")))?;
         code += &format!("/// The network for {scale}x.\n");
         code += &format!("pub(crate) const X{scale}: &[u8] = include_bytes!({best:?});\n");
+        let restoring = weights.join(format!("restore-x{scale}.safetensors"));
+        let found = match restoring.exists() {
+            true => format!("Some(include_bytes!({restoring:?}))"),
+            false => "None".to_owned(),
+        };
+        code += &format!("/// The network that restores at {scale}x.\n");
+        code += &format!("pub(crate) const RESTORE_X{scale}: Option<&[u8]> = {found};\n");
     }
     let faces = [2, 4].map(|scale| weights.join(format!("face-x{scale}.safetensors")));
     code += "/// The face networks for 2x and 4x.\n";

@@ -81,14 +81,14 @@ def test_a_mix_lies_between_its_ends():
 
 
 def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
-    told = [torch.zeros(4), *golden.get("conditions", [])]
+    told = [torch.zeros(network.architecture.inputs), *golden.get("conditions", [])]
     names = ["output", *(f"output.{index}" for index in range(len(told) - 1))]
     assert set(golden) - {"conditions"} == {"input", *names}
     for condition, name in zip(told, names, strict=True):
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4"])
+@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4", "restore-x4"])
 def test_the_shipped_files_belong_together(name):
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
     digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()

@@ -32,6 +32,7 @@ RESTORING = """A third of the scenes clean; a sixth JPEG of quality 20 to 98, on
 with blur or noise before; half as cameras and the internet make pictures (`camera.py`): softened, shrunk by several
 kernels in one step or two, noise of up to 25 levels, half of them then JPEG of quality 30 to 95. The network is told
 what the estimator (`estimate.py`) makes of each scene, and in 3 of 10 nothing."""
+SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
 GOLDEN_CONDITIONS = {
     FILE_INPUTS: (CLEAN, jpeg_condition(75, 1.0), jpeg_condition(30, 0.0)),
@@ -143,12 +144,12 @@ Published, Set5 PSNR-Y at {shape.scale}x: {PUBLISHED[shape.scale]}.
 
 ## Data
 {len(pictures)} clean pictures: {listed(kinds)}. Their licences: {listed(licences)}.
-{recipe.pages} pages drawn by code (`rendered.py`), one patch in six.
+{recipe.pages} pages drawn by code (`rendered.py`), {recipe.page_share:.0%} of the patches.
 {RESTORING if recipe.scenes else DAMAGE if recipe.damaged else CLEAN_ONLY}
 Started from {state["started_from"]}.
 
 ## Recipe
-{"Muon for the inner convolutions, Adam for the rest" if recipe.muon else "Adam"}, warm-up and half a cosine,
+{"Muon for the inner convolutions, Adam for the rest" if recipe.muon else "Adam"}, {SCHEDULES[recipe.constant]},
 {"the logarithm of each patch's square error" if recipe.psnr_share == 1.0 else "Charbonnier and at the end L2"};
 the weights are the moving average.
 

@@ -47,8 +47,15 @@ pub enum Precision {
 pub struct Engine {
     options: EngineOptions,
     kernels: KernelSet,
-    x2: Loaded,
-    x4: Loaded,
+    x2: Networks,
+    x4: Networks,
+}
+
+/// The networks of one scale.
+struct Networks {
+    plain: Loaded,
+    /// For pictures with noise or softness to undo ([`Condition::is_to_restore`]).
+    restoring: Option<Loaded>,
 }
 
 /// A network, and its plan for the condition asked for last: a process that upscales one picture needs one of two.
@@ -58,6 +65,13 @@ struct Loaded {
 }
 
 impl Loaded {
+    fn new(network: Arc<Network>) -> Self {
+        Self {
+            network,
+            last: Mutex::new(None),
+        }
+    }
+
     fn plan(&self, condition: Condition, kernels: Kernels, precision: Precision) -> Arc<Plan> {
         // Without conditioning all conditions have the same plan.
         let condition = match self.network.conditioning {
@@ -106,7 +120,10 @@ impl Engine {
     /// [`ModelError`] when the embedded weights do not fit this program.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
         let (x2, x4) = (Network::read(shipped::X2)?, Network::read(shipped::X4)?);
-        Self::of(x2, x4, options)
+        let mut engine = Self::of(x2, x4, options)?;
+        engine.x2.restoring = restoring(shipped::RESTORE_X2)?;
+        engine.x4.restoring = restoring(shipped::RESTORE_X4)?;
+        Ok(engine)
     }
 
     /// The engine that ships with `network` in the place of its own for that scale.
@@ -142,28 +159,43 @@ impl Engine {
             let reason = format!("this CPU has no {}", kernels.name());
             return Err(ModelError(reason));
         }
-        let loaded = |network| Loaded {
-            network,
-            last: Mutex::new(None),
+        let networks = |network| Networks {
+            plain: Loaded::new(network),
+            restoring: None,
         };
         Ok(Self {
             options,
             kernels,
-            x2: loaded(x2),
-            x4: loaded(x4),
+            x2: networks(x2),
+            x4: networks(x4),
         })
     }
 
-    /// The network that enlarges so many times.
+    /// The network that enlarges clean pictures so many times.
     #[must_use]
     pub fn network(&self, scale: Scale) -> &Network {
-        &self.loaded(scale).network
+        &self.networks(scale).plain.network
     }
 
-    fn loaded(&self, scale: Scale) -> &Loaded {
+    /// The network that enlarges pictures of this condition so many times: another one where there is noise or
+    /// softness to undo.
+    #[must_use]
+    pub fn network_for(&self, scale: Scale, condition: Condition) -> &Network {
+        &self.loaded(scale, condition).network
+    }
+
+    fn networks(&self, scale: Scale) -> &Networks {
         match scale {
             Scale::X2 => &self.x2,
             Scale::X4 => &self.x4,
+        }
+    }
+
+    fn loaded(&self, scale: Scale, condition: Condition) -> &Loaded {
+        let networks = self.networks(scale);
+        match &networks.restoring {
+            Some(restoring) if condition.is_to_restore() => restoring,
+            _ => &networks.plain,
         }
     }
 
@@ -177,7 +209,7 @@ impl Engine {
     /// on their way; 0 for the reference, which keeps to a few rows.
     #[must_use]
     pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
-        let loaded = self.loaded(scale);
+        let loaded = self.loaded(scale, Condition::UNKNOWN);
         let Some(kernels) = Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels())
         else {
             return 0;
@@ -216,7 +248,7 @@ impl Engine {
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
         self.check(source)?;
-        let loaded = self.loaded(scale);
+        let loaded = self.loaded(scale, condition);
         let threads = self.options.threads.max(1);
         match Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels()) {
             None => {
@@ -245,6 +277,11 @@ impl Engine {
             _ => Err(UpscaleError::Channels { channels }),
         }
     }
+}
+
+fn restoring(file: Option<&[u8]>) -> Result<Option<Loaded>, ModelError> {
+    let network = file.map(Network::read).transpose()?;
+    Ok(network.map(|network| Loaded::new(network.into())))
 }
 
 /// Source rows per band of the reference executor; a multiple of every [`Network::unshuffle`].

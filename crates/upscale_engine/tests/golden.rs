@@ -40,6 +40,13 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).expect("a network ships with its golden file")
 }
 
+/// The networks for noisy and soft pictures, from the files that the build embeds.
+fn restoring(options: EngineOptions) -> Result<Engine, ModelError> {
+    let network = |name: &str| Network::read(&read(name));
+    let (x2, x4) = ("s-x2.safetensors", "restore-x4.safetensors");
+    Engine::of(network(x2)?, network(x4)?, options)
+}
+
 /// The networks for faces, from the files that the build embeds.
 fn faces(options: EngineOptions) -> Result<Engine, ModelError> {
     let network = |name: &str| Network::read(&read(name));
@@ -139,6 +146,11 @@ fn the_shipped_x2_network_is_the_one_that_was_trained() {
 #[test]
 fn the_shipped_x4_network_is_the_one_that_was_trained() {
     check(Scale::X4, Engine::shipped);
+}
+
+#[test]
+fn the_shipped_restoring_networks_are_those_that_were_trained() {
+    check(Scale::X4, restoring);
 }
 
 #[test]
