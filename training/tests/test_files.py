@@ -88,7 +88,7 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4", "restore-x4"])
+@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4", "restore-x2", "restore-x4"])
 def test_the_shipped_files_belong_together(name):
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
     digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()

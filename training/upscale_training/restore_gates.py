@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .bed import Picture, drawn_sets
-from .condition import CLEAN, SILENT
+from .condition import CLEAN, SILENT, source_inputs
 from .estimate import Estimator
 from .evaluate import (
     ENDINGS,
@@ -51,6 +51,8 @@ REACH = {
 SET5_FLOOR = {4: 31.5, 2: 37.5}
 # SSIM over bicubic, fine detail, PSNR over bicubic.
 REAL_REACH = {"RealSR": (0.037, 0.55, 0.0), "DRealSR": (0.016, 0.55, -0.2)}
+# Levels and pixels from which on a picture is restored, as in upscale_core/src/condition.rs.
+RESTORED_NOISE_MIN, RESTORED_SOFTNESS_MIN = 2.0, 0.2
 # What a clean picture or a page of text may lose against the network before, in decibels.
 LOSS_MAX = 0.05
 
@@ -76,7 +78,14 @@ def versions(
     if before:
         yield "before", network_enlarger(before, told["estimate"][: before.architecture.inputs])(small, scale)
     for name, condition in told.items():
-        yield name, network_enlarger(network, condition)(small, scale)
+        chosen = before if before and name == "estimate" and not is_to_restore(condition) else network
+        yield name, network_enlarger(chosen, condition[: chosen.architecture.inputs])(small, scale)
+
+
+def is_to_restore(condition: tuple[float, ...]) -> bool:
+    """As the service chooses between the network for clean pictures, `before`, and the restoring one."""
+    least = source_inputs(RESTORED_NOISE_MIN, RESTORED_SOFTNESS_MIN)
+    return any(number >= limit for number, limit in zip(condition[4:], least, strict=True))
 
 
 def mean_marks(found: list[Marks]) -> Marks:
@@ -167,8 +176,8 @@ INTRODUCTION = """# Restoring, measured
 Written by `python -m upscale_training.restore_gates` (training/README.md). Every cell: PSNR-Y over bicubic in
 decibels / SSIM-Y / fine detail, where 1 is as much as the original has. Bicubic: PSNR itself. Small pictures by
 MATLAB's bicubic, then damaged as named: noise in levels of 255, blur in source pixels, JPEG by libjpeg, 4:2:0.
-**before** is the network that shipped before; **truth**, **estimate**, **unknown** and **lie** are the new one, told
-the true noise and softness, the estimate as in the service, nothing of them, and the opposite. `text` and `graphics`
+**before** is the network for clean pictures; **truth**, **unknown** and **lie** are the restoring one, told the true
+noise and softness, nothing of them, and the opposite; **estimate** is the one that the service takes, as it is told. `text` and `graphics`
 are pages drawn by code. RealSR and DRealSR are pairs taken by one camera at two focal lengths: PSNR punishes any
 sharpening there, for the two never lie exactly on one another.
 """

@@ -43,7 +43,7 @@ fn read(name: &str) -> Vec<u8> {
 /// The networks for noisy and soft pictures, from the files that the build embeds.
 fn restoring(options: EngineOptions) -> Result<Engine, ModelError> {
     let network = |name: &str| Network::read(&read(name));
-    let (x2, x4) = ("s-x2.safetensors", "restore-x4.safetensors");
+    let (x2, x4) = ("restore-x2.safetensors", "restore-x4.safetensors");
     Engine::of(network(x2)?, network(x4)?, options)
 }
 
@@ -150,7 +150,9 @@ fn the_shipped_x4_network_is_the_one_that_was_trained() {
 
 #[test]
 fn the_shipped_restoring_networks_are_those_that_were_trained() {
-    check(Scale::X4, restoring);
+    for scale in Scale::ALL {
+        check(scale, restoring);
+    }
 }
 
 #[test]
