@@ -177,7 +177,7 @@ Written by `python -m upscale_training.restore_gates` (training/README.md). Ever
 decibels / SSIM-Y / fine detail, where 1 is as much as the original has. Bicubic: PSNR itself. Small pictures by
 MATLAB's bicubic, then damaged as named: noise in levels of 255, blur in source pixels, JPEG by libjpeg, 4:2:0.
 **before** is the network for clean pictures; **truth**, **unknown** and **lie** are the restoring one, told the true
-noise and softness, nothing of them, and the opposite; **estimate** is the network that the service takes, as it is told.
+noise and softness, nothing of them, and the opposite; **estimate** is the network that the service takes, told as there.
 `text` and `graphics` are pages drawn by code. RealSR and DRealSR are pairs taken by one camera at two focal lengths:
 PSNR punishes any sharpening there, for the two never lie exactly on one another.
 """
