@@ -177,7 +177,7 @@ Written by `python -m upscale_training.restore_gates` (training/README.md). Ever
 decibels / SSIM-Y / fine detail, where 1 is as much as the original has. Bicubic: PSNR itself. Small pictures by
 MATLAB's bicubic, then damaged as named: noise in levels of 255, blur in source pixels, JPEG by libjpeg, 4:2:0.
 **before** is the network for clean pictures; **truth**, **unknown** and **lie** are the restoring one, told the true
-noise and softness, nothing of them, and the opposite; **estimate** is the network that the service takes, told as there.
+noise and softness, nothing of them, and the opposite; **estimate** is what the service does, network and condition.
 `text` and `graphics` are pages drawn by code. RealSR and DRealSR are pairs taken by one camera at two focal lengths:
 PSNR punishes any sharpening there, for the two never lie exactly on one another.
 """
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, nargs="+", required=True, help="weight files or checkpoints")
     parser.add_argument("--before", type=Path, nargs="*", default=[], help="the networks that they would replace")
     parser.add_argument("--eval", type=Path, required=True, help="holds Set5, Kodak24 and real")
-    parser.add_argument("--most", type=int, default=6, help="photographs of Kodak24, at most")
+    parser.add_argument("--most", type=int, default=6, help="photographs of a folder, at most")
     parser.add_argument("--pages", type=int, default=1, help="drawn pages of each kind")
     parser.add_argument("--rows", nargs="*", help="damages; all where none is named")
     parser.add_argument("--out", type=Path, help="writes the reports there as a page")
@@ -211,7 +211,10 @@ def main() -> None:
         reports.append(report(found, name, scale))
         print(reports[-1], flush=True)
     if arguments.out:
-        arguments.out.write_text("\n\n".join([INTRODUCTION, *reports]) + "\n", encoding="utf-8")
+        arguments.out.write_text(
+            "\n\n".join([f"{INTRODUCTION}Of Set5 and Kodak24 the first {arguments.most} pictures.", *reports]) + "\n",
+            encoding="utf-8",
+        )
 
 
 if __name__ == "__main__":
