@@ -25,7 +25,7 @@ TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, pat
 GATED = replace(TOY, steps=800, arch="span", activation="silu", input_scale=255.0)
 # What ships: told of the file, JPEG among the patches, the inner convolutions by Muon.
 TOLD = replace(TOY, conditioned=True, damaged=4, damaged_groups=2, muon=True, pages=4)
-# Told of the picture as well, by the estimator; at a constant rate.
+# Conditioned on the picture as well, by the estimator; at a constant rate.
 ESTIMATOR = CONFIGS.parents[1] / "crates/upscale_image/weights/estimate.safetensors"
 HEARD = replace(
     TOY,

@@ -51,7 +51,7 @@ PUBLISHED = {
 
 
 def golden_input(height: int = GOLDEN_HEIGHT, width: int = GOLDEN_WIDTH) -> torch.Tensor:
-    """[1, 3, height, width] in 0..1 by formula: slopes, waves of rising frequency and hard edges, nobody's picture."""
+    """[1, 3, height, width] in 0..1 by formula: slopes, waves of rising frequency and hard edges; no photograph."""
     y = torch.arange(height, dtype=torch.float64)[:, None]
     x = torch.arange(width, dtype=torch.float64)[None, :]
     planes = []

@@ -63,7 +63,7 @@ def seen(pictures: Pictures, draw: np.random.Generator, kinds: list[str], side: 
     for kind, make in (("clean", clean_scenes), ("file", file_scenes), ("camera", camera_scenes)):
         chosen = [place for place, one in enumerate(kinds) if one == kind]
         if chosen:
-            # Nobody photographs pixel art: nothing soft or noisy is taught of it.
+            # Pixel art is not photographed: it is never softened and gets no noise.
             big = pictures.patches(draw, len(chosen), (side + 2 * margin) * scale, pixel_art=kind != "camera")
             parts.append((chosen, (*make(big, draw, scale, scenes), big)))
     order = torch.tensor([place for chosen, _ in parts for place in chosen]).argsort()
@@ -128,7 +128,7 @@ def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Sc
 def compressed(
     small: Tensor, draw: np.random.Generator, quality: tuple[int, int], scenes: Scenes
 ) -> tuple[Tensor, Tensor]:
-    """JPEG once or twice, each picture by its own tables, and what is told of them: [n, 4]."""
+    """JPEG once or twice, each picture by its own tables, and their condition input, [n, 4]."""
     size, device, mixture = len(small), small.device, scenes.mixture
     qualities = torch.from_numpy(draw.integers(quality[0], quality[1] + 1, size))
     halved = torch.from_numpy(draw.random(size) < mixture.halved)

@@ -280,7 +280,7 @@ fn check_noise(kind: &Kind, level: f32, found: &Rung, last: Option<f32>) {
     let told = format!("{}: noise {level} reads {mean}", kind.name);
     match last {
         Some(last) => assert!(*mean > last && bias.abs() <= 0.2 * level + 1.0, "{told}"),
-        // Noise on pixel art was never taught: whoever draws it wants every pixel.
+        // Noise on pixel art was never trained on: every pixel of it is meant.
         None if level >= 10.0 && kind.name != "pixel art" => assert!(*mean > 4.0, "{told}"),
         None => {}
     }
