@@ -24,7 +24,7 @@ class Architecture:
 
     `arch` is `residual` (h' = o3 + h), `span` (h' = (o3 + h)(sigmoid(o3) - 0.5)) or `lifted` (+ 0.5 instead);
     `input_scale` multiplies the input (range 0..1) and divides the output's residual.
-    A `conditioned` network has a condition input of `inputs` numbers, of the file or of file and picture (condition.py).
+    A `conditioned` network has a condition of `inputs` numbers, of the file or of file and picture (condition.py).
     """
 
     scale: int
