@@ -215,7 +215,7 @@ fn enhance_faces(
     order: &Order,
     options: &EngineOptions,
 ) -> Result<Option<EnhancedFaces>, PipelineError> {
-    if !order.parameters.face_enhance {
+    if !order.parameters.face_enhance || !source.condition.suits_face_networks() {
         return Ok(None);
     }
     let Some(enhancer) = FaceEnhancer::shipped(options.clone())? else {
