@@ -10,6 +10,8 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -17,6 +19,8 @@ use metrics::counter;
 use tokio::{
     io::AsyncReadExt,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    runtime::Handle,
+    sync::oneshot,
     time::timeout,
 };
 use upscale_core::{Parameters, Scale, limits::source_pixels_max};
@@ -88,7 +92,7 @@ impl ChildOptions {
     /// cannot be. Transient: it cannot be started.
     pub async fn upscale(&self, order: &Order, source: &[u8]) -> Result<Upscaled, AttemptError> {
         let mut cause = Cause("not_started");
-        let mut child = self.start()?;
+        let (mut child, _thread) = self.start().await.map_err(not_started)?;
         // Until it is known better: this future may be dropped at any await.
         cause.0 = "cancelled";
         let mut talk = Talk {
@@ -120,8 +124,29 @@ impl ChildOptions {
         outcome
     }
 
-    fn start(&self) -> Result<Child, AttemptError> {
-        let started = Command::new(&self.program)
+    /// On a thread of its own, which stays until what is handed back is dropped. Whoever forks stands still until the
+    /// child runs its program (vfork(2)): a child stopped before that, or a disk that does not answer, would take a
+    /// thread of the runtime with it. And a child dies with the thread that started it (PR_SET_PDEATHSIG).
+    async fn start(&self) -> io::Result<(Child, mpsc::Sender<()>)> {
+        let mut command = self.command();
+        let runtime = Handle::current();
+        let (say, started) = oneshot::channel();
+        let (stays, ended) = mpsc::channel();
+        thread::Builder::new()
+            .name("child".to_owned())
+            .spawn(move || {
+                let _entered = runtime.enter();
+                // A child that is no longer waited for is killed as it is dropped.
+                let _ = say.send(command.spawn());
+                let _ = ended.recv();
+            })?;
+        let child = started.await.map_err(io::Error::other)??;
+        Ok((child, stays))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.arguments)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
@@ -131,13 +156,14 @@ impl ChildOptions {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             // Its own group: an interrupt at the terminal is for the service, which drains.
-            .process_group(0)
-            .spawn();
-        started.map_err(|error| {
-            AttemptError::transient("The image could not be processed just now.")
-                .with_detail(format!("the child was not started: {error}"))
-        })
+            .process_group(0);
+        command
     }
+}
+
+fn not_started(error: io::Error) -> AttemptError {
+    AttemptError::transient("The image could not be processed just now.")
+        .with_detail(format!("the child was not started: {error}"))
 }
 
 const CRASHED: &str = "The image could not be processed";

@@ -18,6 +18,7 @@ use super::{
 use crate::harness::{
     client::{Client, order},
     figure::print_figure,
+    serve::wait_for,
 };
 
 const VARIABLE: &str = "UPSCALE_DEATH_ROUNDS";
@@ -45,18 +46,6 @@ fn order_one(fleet: &Fleet, customer: &Client, path: &str) -> String {
         &order(&url, 2),
     );
     created.expect(202, "").id()
-}
-
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        let waited = begun.elapsed();
-        assert!(
-            waited < Duration::from_secs(300),
-            "{what}: not in {waited:?}"
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// As many deaths as there are tasks: each was claimed at another moment and last heard of at another.

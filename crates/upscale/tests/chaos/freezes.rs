@@ -1,7 +1,7 @@
 //! SIGSTOP, longer than a lease: another process takes the work over, and the one that wakes finds that it is no longer
 //! its own.
 
-use std::{thread, time::Duration};
+use std::{cell::Cell, thread, time::Duration};
 
 use rustix::process::Signal;
 
@@ -12,7 +12,7 @@ use crate::harness::{
     figure::{print_figure, tries_and_bound},
     image_host::Behaviour,
     pictures::Picture,
-    serve::{signal, upscale},
+    serve::{signal, upscale, wait_for},
 };
 
 const LEASE: &str = "4";
@@ -30,9 +30,7 @@ fn a_process_that_slept_through_its_lease_in_a_download_changes_nothing_when_it_
         .create("frozen-key", &order(&url, 2))
         .expect(202, "")
         .id();
-    while world.host.hits("/held.png") == 0 {
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the download", || world.host.hits("/held.png") > 0);
     let sleeper = world.take_serve();
     assert!(signal(sleeper.pid(), Signal::STOP));
     world.serve_again();
@@ -99,16 +97,16 @@ fn a_child_that_is_frozen_ends_with_its_task_at_the_latest_by_the_deadline() {
         .create("frozen-child", &order(&url, 4))
         .expect(202, "")
         .id();
-    let child = loop {
-        if let Some(&child) = world.serve().children().first() {
-            break child;
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
+    let met = Cell::new(None);
+    wait_for("the child", || {
+        met.set(world.serve().children().first().copied());
+        met.get().is_some()
+    });
+    let child = met.get().unwrap();
     assert!(signal(child, Signal::STOP));
     let ended = customer.wait(&id).json();
     assert_ne!(ended["status"], "processing");
-    while world.serve().children().contains(&child) {
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("the child's end", || {
+        !world.serve().children().contains(&child)
+    });
 }

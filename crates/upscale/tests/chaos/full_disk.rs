@@ -19,6 +19,7 @@ use crate::harness::{
     client::{connector, order, send},
     image_host::Behaviour,
     pictures::Picture,
+    serve::wait_for,
 };
 
 /// Rounds of the short form; `UPSCALE_DISK_ROUNDS` asks for another number.
@@ -126,14 +127,12 @@ fn a_result_that_finds_no_room_is_made_again_when_there_is() {
         .create("no-room-yet", &order(&url, 4))
         .expect(202, "")
         .id();
-    while world.host.hits("/held.png") == 0 {
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the download", || world.host.hits("/held.png") > 0);
     disk.fill();
     world.host.open_gate();
-    while !world.logs().contains("The result could not be stored") {
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_for("the full disk", || {
+        world.logs().contains("The result could not be stored")
+    });
     disk.make_room();
     assert_eq!(customer.wait(&id).json()["status"], "succeeded");
     assert_eq!(world.operator.money(&customer.account), (300, 0, 700));

@@ -14,7 +14,7 @@ use crate::harness::{
     World,
     client::{Client, order},
     operator::Operator,
-    serve::{Serve, upscale},
+    serve::{Serve, upscale, wait_for},
 };
 
 /// Enough that the copy meets some waiting, some under way and some done; every one is a child's work.
@@ -45,9 +45,7 @@ fn a_backup_under_load_is_whole_and_can_be_served() {
     let over = AtomicBool::new(false);
     let (before, all) = thread::scope(|scope| {
         let ordering = scope.spawn(|| keep_ordering(&customer, &url, &over));
-        while world.host.hits("/small.png") < 2 {
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("two downloads", || world.host.hits("/small.png") >= 2);
         let before = world.operator.transfers(&customer.account);
         let said = world
             .operator

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::Path,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -12,7 +11,7 @@ use crate::harness::{
     client::{Client, order},
     image_host::Behaviour,
     pictures::Picture,
-    serve::upscale,
+    serve::{upscale, wait_for},
 };
 
 /// An idle service stays below this, in kB.
@@ -55,9 +54,7 @@ fn sigterm_in_the_middle_of_a_task_ends_with_0_and_the_task_goes_on_after_the_ne
         .create("long-key", &order(&url, 2))
         .expect(202, "")
         .id();
-    while world.host.hits("/held.png") == 0 {
-        thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_for("the download", || world.host.hits("/held.png") > 0);
     let status = world.take_serve().stop();
     assert_eq!(status.code(), Some(0));
     world.host.open_gate();

@@ -163,8 +163,22 @@ pub fn signal(pid: u32, signal: Signal) -> bool {
     kill_process(pid, signal).is_ok()
 }
 
-/// Direct children by the kernel's own table; zombies left out.
+/// Waits until it is so; the test fails when that takes longer than anything here may.
+pub fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        let waited = begun.elapsed();
+        assert!(waited < PATIENCE * 3, "{what}: not in {waited:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Direct children that run their own program, by the kernel's own table; zombies left out.
 pub fn children_of(parent: u32) -> Vec<u32> {
+    // Between fork and exec a child still has its parent's command line, and stopping it then would stop the thread that
+    // forks: vfork(2).
+    let command_line = |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let forked = command_line(parent);
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
@@ -178,7 +192,10 @@ pub fn children_of(parent: u32) -> Vec<u32> {
             .unwrap_or_default()
             .split_whitespace();
         let (state, ppid) = (fields.next(), fields.next());
-        if state != Some("Z") && ppid == Some(parent.to_string().as_str()) {
+        if state != Some("Z")
+            && ppid == Some(parent.to_string().as_str())
+            && command_line(pid) != forked
+        {
             children.push(pid);
         }
     }

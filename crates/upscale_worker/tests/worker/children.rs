@@ -1,6 +1,12 @@
 //! Whatever a child does, the parent gets a checked PNG or one clear failure, and no process stays behind.
 
-use std::{path::Path, time::Duration};
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{ChildStdout, Stdio},
+    time::Duration,
+};
 
 use tokio::time::{sleep, timeout};
 use upscale_core::{AttemptFailure, Parameters, Scale};
@@ -230,6 +236,72 @@ async fn a_program_that_is_not_there_is_transient() {
     let error = upscale(&child, b"source").await.unwrap_err();
     assert_eq!(error.failure, AttemptFailure::Transient);
     assert!(error.detail.contains("not started"), "{error}");
+}
+
+/// Holds a write lease (fcntl(2)): whoever opens the file waits until it is given up, 45 s at most. Says when it has it,
+/// and for each line that it reads, whether it still has it.
+const LEASE_HOLDER: &str = "\
+import fcntl, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = open(sys.argv[1], 'r+b')
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+for line in sys.stdin:
+    # While another waits, the kernel names what the lease is to become.
+    print('held' if fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK else 'waited for', flush=True)
+";
+
+#[tokio::test]
+async fn a_program_that_cannot_be_opened_yet_holds_nothing_up_but_its_own_task() {
+    let stage = Stage::new();
+    stage.put("program", b"#!/bin/sh\nexit 0\n");
+    let mut child = stage.child("");
+    child.program = stage.path("program");
+    let mut permissions = std::fs::metadata(&child.program).unwrap().permissions();
+    permissions.set_mode(0o755);
+    std::fs::set_permissions(&child.program, permissions).unwrap();
+    let mut holder = Holder::start(&child.program);
+    assert_eq!(holder.next_line(), "held");
+
+    let order = child.order(Parameters::at(X2));
+    let cut = timeout(Duration::from_millis(500), child.upscale(&order, b"source")).await;
+    assert!(cut.is_err(), "it was started: {cut:?}");
+    assert_eq!(holder.asked(), "waited for");
+}
+
+/// A process that holds a lease on a file; it ends with this value.
+struct Holder(std::process::Child, BufReader<ChildStdout>);
+
+impl Holder {
+    fn start(file: &Path) -> Self {
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", LEASE_HOLDER]).arg(file);
+        let mut process = python
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let words = BufReader::new(process.stdout.take().unwrap());
+        Self(process, words)
+    }
+
+    fn asked(&mut self) -> String {
+        self.0.stdin.as_mut().unwrap().write_all(b"?\n").unwrap();
+        self.next_line()
+    }
+
+    fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[tokio::test]
