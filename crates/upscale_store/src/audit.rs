@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use futures_util::{StreamExt, stream};
 use upscale_core::{AccountId, ResultFile, TaskId};
 
-use crate::{AuditReport, Breach, Results, Store, StoreError};
+use crate::{AuditReport, Breach, Results, Store, StoreError, audit_checks::checks, tx::Tx};
 
-/// Results looked at in one read, and at a time.
-const RESULTS_A_PAGE: u32 = 200;
+/// Results looked at at a time.
 const FILES_AT_A_TIME: usize = 16;
 
 impl Store {
@@ -20,10 +19,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store or a result file cannot be read; then nothing is stopped or freed.
     pub async fn audit(&self, results: Option<&Results>) -> Result<AuditReport, StoreError> {
-        let mut report = match self {
-            Self::Sqlite(db) => db.audit().await?,
-            Self::Postgres(db) => db.audit().await?,
-        };
+        let mut report = self.snapshot(async |tx: &mut Tx| audit(tx).await).await?;
         if let Some(results) = results {
             report.checked.push("I7".to_owned());
             report.breaches.extend(self.check_files(results).await?);
@@ -39,27 +35,29 @@ impl Store {
             .iter()
             .filter_map(|breach| breach.account_id)
             .collect();
-        let stopped = match self {
-            Self::Sqlite(db) => db.list_stopped().await?,
-            Self::Postgres(db) => db.list_stopped().await?,
-        };
+        let stopped = self
+            .read(async |tx: &mut Tx| list_stopped(tx).await)
+            .await?;
         if stopped == breached {
             return Ok(());
         }
-        match self {
-            Self::Sqlite(db) => db.set_stopped(breached).await,
-            Self::Postgres(db) => db.set_stopped(breached).await,
-        }
+        self.write(async move |tx: &mut Tx| set_stopped(tx, &breached).await)
+            .await
+    }
+
+    /// Accounts that take no new tasks because an audit found their books wrong.
+    pub async fn list_stopped_accounts(&self) -> Result<Vec<AccountId>, StoreError> {
+        let stopped = self
+            .read(async |tx: &mut Tx| list_stopped(tx).await)
+            .await?;
+        Ok(stopped.into_iter().collect())
     }
 
     async fn check_files(&self, results: &Results) -> Result<Vec<Breach>, StoreError> {
         let mut breaches = Vec::new();
         let mut after = String::new();
         loop {
-            let page = match self {
-                Self::Sqlite(db) => db.list_kept_results(after, RESULTS_A_PAGE).await?,
-                Self::Postgres(db) => db.list_kept_results(after, RESULTS_A_PAGE).await?,
-            };
+            let page = self.list_kept_results(after).await?;
             let Some((last, _)) = page.last() else {
                 return Ok(breaches);
             };
@@ -71,6 +69,42 @@ impl Store {
             }
         }
     }
+}
+
+/// The queries over one snapshot.
+async fn audit(tx: &Tx) -> Result<AuditReport, StoreError> {
+    let mut report = AuditReport::default();
+    for check in checks() {
+        let breached = tx.list(&check.sql, &[], |row| {
+            Ok((row.string_if_any("account_id")?, row.string("detail")?))
+        });
+        report.add(check.invariant, breached.await?);
+    }
+    Ok(report)
+}
+
+async fn list_stopped(tx: &Tx) -> Result<BTreeSet<AccountId>, StoreError> {
+    let sql = "SELECT id AS account_id FROM account WHERE stopped = 1";
+    let listed = tx.list(sql, &[], |row| row.account_id()).await?;
+    Ok(listed.into_iter().collect())
+}
+
+/// Stops creates of these accounts and lets every other go on.
+async fn set_stopped(tx: &mut Tx, accounts: &BTreeSet<AccountId>) -> Result<(), StoreError> {
+    let stopped = list_stopped(tx).await?;
+    let changed: Vec<AccountId> = stopped.symmetric_difference(accounts).copied().collect();
+    let changed: Vec<&str> = changed.iter().map(AccountId::as_str).collect();
+    tx.lock_accounts(&changed).await?;
+    for (is_stopped, those) in [
+        (false, stopped.difference(accounts)),
+        (true, accounts.difference(&stopped)),
+    ] {
+        // A tampered row may name an account that is not there: how many rows change says nothing.
+        let sql = "UPDATE account SET stopped = $2 WHERE id = ANY($1)";
+        let those: Vec<&str> = those.map(AccountId::as_str).collect();
+        tx.execute_each(sql, &those, &[&is_stopped]).await?;
+    }
+    Ok(())
 }
 
 async fn check_file(

@@ -1,37 +1,35 @@
 //! What must survive a crash: tasks, queue, ledger, limits, keys and result files. Every rule of when and
 //! how much is decided in `upscale_core`; here facts are gathered and rows written, in one transaction a verb.
 
+mod accounts;
 mod answers;
 mod audit;
 mod audit_checks;
 #[cfg(test)]
 mod conformance;
-mod due_job;
 #[cfg(test)]
 mod faults;
-mod history;
 mod operator;
-mod order;
-mod pace;
+mod param;
 mod payments;
 mod postgres;
-mod purchase;
 mod results;
 mod retention;
+mod row;
 mod signing_key;
 mod sqlite;
 mod store;
 mod sweep;
-mod task_row;
-mod transfer;
+mod tasks;
+mod tx;
 mod users;
 
+pub use accounts::ledger::{LedgerKind, Purse};
 pub use answers::{
     Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
     LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
     Settlement, SigningKey, StoreError, StoreOptions,
 };
-pub use history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use operator::{
     AccountCursor, ActionKind, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction,
     OperatorTask, OperatorTaskFilter, RefundOutcome, WorkerRecord,
@@ -43,5 +41,5 @@ pub use payments::{
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;
 pub use store::Store;
-pub use transfer::{LedgerKind, Purse};
+pub use tasks::history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
 pub use users::{AttemptOutcome, Session, User, UserOutcome};

@@ -1,17 +1,71 @@
-//! A key that signs result URLs, as it lies in the database: 32 bytes in hex.
+//! The secrets that sign result URLs, 32 bytes in hex: one made with the tables, read by every process that serves them.
+//! A new one takes over the signing; the old one checks what it signed until the last of its URLs is past its hour.
 
-use upscale_core::{NoRandomness, hex, random_bytes};
+use upscale_core::{NoRandomness, hex, limits::SIGNING_KEY_OVERLAP_SECONDS, random_bytes};
 
-use crate::{SigningKey, StoreError};
+use crate::{OldLinks, SigningKey, Store, StoreError, row::Row, tx::Tx};
+
+/// Writes the first one, where there is none.
+pub(crate) const FIRST_SIGNING_KEY: &str = "INSERT INTO signing_key (id, secret, created_at)
+     SELECT $1, $2, 0 WHERE NOT EXISTS (SELECT 1 FROM signing_key)";
+
+impl Store {
+    /// A new key signs from now on; its id. Processes that have read the keys lately notice within 10 s.
+    pub async fn rotate_signing_key(&self, old_links: OldLinks) -> Result<String, StoreError> {
+        self.write(async move |tx: &mut Tx| rotate(tx, old_links).await)
+            .await
+    }
+
+    /// Those that sign or check, newest first; never empty.
+    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
+        self.read(async |tx: &mut Tx| {
+            let replaced_before = tx.now.plus_seconds(-SIGNING_KEY_OVERLAP_SECONDS);
+            tx.list(
+                "SELECT id, secret FROM signing_key AS key WHERE NOT EXISTS
+                     (SELECT 1 FROM signing_key AS newer
+                      WHERE newer.created_at > key.created_at AND newer.created_at <= $1)
+                 ORDER BY created_at DESC, id",
+                &[&replaced_before],
+                signing_key,
+            )
+            .await
+        })
+        .await
+    }
+}
+
+/// The newest signs, so the new one must be the newest even when the clock has stepped back.
+async fn rotate(tx: &Tx, old_links: OldLinks) -> Result<String, StoreError> {
+    tx.lock_signing_keys().await?;
+    let newest = "SELECT coalesce(max(created_at), 0) FROM signing_key";
+    let newest = tx.number(newest, &[]).await?;
+    let replaced_before = tx.now.plus_seconds(-SIGNING_KEY_OVERLAP_SECONDS);
+    match old_links {
+        OldLinks::Refuse => tx.execute("DELETE FROM signing_key", &[]).await?,
+        OldLinks::Expire => {
+            let replaced =
+                "DELETE FROM signing_key WHERE EXISTS (SELECT 1 FROM signing_key AS newer
+                 WHERE newer.created_at > signing_key.created_at AND newer.created_at <= $1)";
+            tx.execute(replaced, &[&replaced_before]).await?
+        }
+    };
+    let (id, secret) = new_signing_key()?;
+    tx.execute_one(
+        "INSERT INTO signing_key (id, secret, created_at) VALUES ($1, $2, $3)",
+        &[&id, &secret, &tx.now.micros().max(newest + 1)],
+    )
+    .await?;
+    Ok(id)
+}
 
 /// Id and secret of a new key, as they are written.
 pub(crate) fn new_signing_key() -> Result<(String, String), NoRandomness> {
     Ok((hex(&random_bytes::<4>()?), hex(&random_bytes::<32>()?)))
 }
 
-/// A key as it was read.
-pub(crate) fn parse_signing_key(id: String, secret: &str) -> Result<SigningKey, StoreError> {
-    match parse_secret(secret) {
+fn signing_key(row: &dyn Row) -> Result<SigningKey, StoreError> {
+    let id = row.string("id")?;
+    match parse_secret(row.text("secret")?) {
         Some(secret) => Ok(SigningKey { id, secret }),
         None => Err(StoreError::Corrupt(format!(
             "signing key {id}: no 32 bytes of hex"

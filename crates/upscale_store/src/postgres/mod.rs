@@ -3,41 +3,16 @@
 //! COMMITTED that locks the account's row before it reads what it decides by; so an account's creates and
 //! settlements queue up behind each other, and those of different accounts never wait.
 
-mod accounts;
-mod audit;
-mod claim;
-mod create_task;
+mod connection;
 mod error;
-mod find_task;
-mod history;
-mod keys;
-mod lease;
-mod ledger;
-mod old_transactions;
 mod open;
-mod operator;
-mod operator_tasks;
-mod payments;
-mod purchase;
-mod queue_facts;
-mod rate_window;
-mod reap;
-mod rows;
-mod sessions;
-mod settle;
-mod signing_keys;
-mod sweep;
-mod task_rows;
 #[cfg(test)]
 mod tests;
 mod time;
 mod tls;
-mod tx;
 mod url;
-mod users;
-mod workers;
 
-pub(crate) use self::open::Durability;
+pub(crate) use self::{connection::Connection, open::Durability};
 
 use std::sync::Arc;
 
@@ -45,11 +20,13 @@ use deadpool_postgres::Pool;
 use tokio::sync::Notify;
 use upscale_core::Timestamp;
 
-use self::{
-    time::Time,
-    tx::{Begin, Tx},
+use self::time::Time;
+use crate::{
+    StoreError, StoreOptions,
+    param::Param,
+    row::Row,
+    tx::{Driver, Tx},
 };
-use crate::{StoreError, StoreOptions};
 
 /// One database, by a pool of connections. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,6 +37,19 @@ pub struct Db {
     job_added: Arc<Notify>,
     #[cfg(test)]
     pub(crate) faults: crate::faults::Faults,
+}
+
+/// What a verb begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// Single statements outside any transaction, each its own snapshot.
+    Read,
+    /// A transaction that ends with a commit.
+    Write,
+    /// One statement that writes and is committed by itself. Its `now` is [`Db::now`], not asked anew.
+    Single,
+    /// Several statements on one snapshot, for as long as an audit takes.
+    Snapshot,
 }
 
 impl Db {
@@ -73,35 +63,66 @@ impl Db {
 
     /// By a verb of this process; jobs of other processes are found by polling. No NOTIFY: its commits queue
     /// up behind one lock of the whole server.
-    pub(crate) async fn job_added(&self) {
-        self.job_added.notified().await;
+    pub(crate) fn job_added(&self) -> &Notify {
+        &self.job_added
     }
 
-    pub(crate) async fn check_writable(&self) -> Result<(), StoreError> {
-        let tx = self.begin().await?;
-        let sql = "INSERT INTO probe (id, checked_at) VALUES (1, $1)
-                   ON CONFLICT (id) DO UPDATE SET checked_at = excluded.checked_at";
-        let written = tx.execute_one(sql, &[&tx.now.micros()]).await;
-        tx.end(written).await
+    pub(crate) async fn run<T>(
+        &self,
+        begin: Begin,
+        verb: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut tx = self.begin(begin).await?;
+        let answer = verb(&mut tx).await;
+        tx.end(answer).await
     }
 
-    /// A transaction that writes; [`Tx::end`] commits it.
-    async fn begin(&self) -> Result<Tx, StoreError> {
-        Tx::begin(self, Begin::Write).await
+    /// A transaction that begins with the statement that locks, and whose verb is told what that found.
+    pub(crate) async fn run_locked<L, T>(
+        &self,
+        lock: &str,
+        id: impl Param,
+        parse: impl Fn(&dyn Row) -> Result<L, StoreError>,
+        verb: impl AsyncFnOnce(&mut Tx, Option<L>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = Connection::take(self).await?;
+        let (found, now) = connection
+            .begin_locked(
+                lock,
+                &[&id],
+                parse,
+                #[cfg(test)]
+                &self.faults,
+            )
+            .await?;
+        let mut tx = self.tx(connection, now);
+        let answer = verb(&mut tx, found).await;
+        tx.end(answer).await
     }
 
-    /// One statement that writes and is committed by itself. Its `now` is [`Db::now`], not asked anew.
-    async fn single(&self) -> Result<Tx, StoreError> {
-        Tx::begin(self, Begin::Single).await
+    async fn begin(&self, begin: Begin) -> Result<Tx, StoreError> {
+        let mut connection = Connection::take(self).await?;
+        let now = match begin {
+            Begin::Read | Begin::Single => self.now(),
+            Begin::Write => connection.begin().await?,
+            Begin::Snapshot => connection.begin_snapshot().await?,
+        };
+        let tx = self.tx(connection, now);
+        // Faults are for writes: a reader's own never strike.
+        #[cfg(test)]
+        if matches!(begin, Begin::Read | Begin::Snapshot) {
+            return Ok(tx.without_faults());
+        }
+        Ok(tx)
     }
 
-    /// Single statements, each its own snapshot.
-    async fn read(&self) -> Result<Tx, StoreError> {
-        Tx::begin(self, Begin::Read).await
-    }
-
-    /// Several statements on one snapshot, for as long as an audit takes.
-    async fn snapshot(&self) -> Result<Tx, StoreError> {
-        Tx::begin(self, Begin::Snapshot).await
+    fn tx(&self, connection: Connection, now: Timestamp) -> Tx {
+        Tx::new(
+            Driver::Postgres(connection),
+            now,
+            self.options,
+            #[cfg(test)]
+            self.faults.clone(),
+        )
     }
 }

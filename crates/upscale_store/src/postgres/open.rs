@@ -7,8 +7,11 @@ use tokio::sync::Notify;
 use tokio_postgres::Client;
 use upscale_core::Clock;
 
-use super::{Db, error::unavailable, signing_keys, time::Time, tls::connector, url::parse_address};
-use crate::{StoreError, StoreOptions};
+use super::{Begin, Db, error::unavailable, time::Time, tls::connector, url::parse_address};
+use crate::{
+    StoreError, StoreOptions,
+    signing_key::{FIRST_SIGNING_KEY, new_signing_key},
+};
 
 mod embedded {
     refinery::embed_migrations!("migrations/postgres");
@@ -55,8 +58,7 @@ impl Db {
         };
         db.migrate().await?;
         // The first word of the server's clock.
-        let tx = db.begin().await?;
-        tx.end(Ok(())).await?;
+        db.run(Begin::Write, async |_| Ok(())).await?;
         Ok(db)
     }
 
@@ -97,7 +99,10 @@ async fn bring_up_to_date(client: &mut Client) -> Result<(), StoreError> {
                 super::error::in_full(&error)
             ))
         })?;
-    signing_keys::ensure_one(client).await
+    // Under the migration lock, so two processes cannot make two.
+    let (id, secret) = new_signing_key()?;
+    client.execute(FIRST_SIGNING_KEY, &[&id, &secret]).await?;
+    Ok(())
 }
 
 fn pool(address: &str, connections: u32, durability: Durability) -> Result<Pool, StoreError> {

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use upscale_core::{Clock, RequestId, Scale, TaskState, limits};
 
-use super::{Db, Durability};
+use super::{Begin, Db, Durability};
 use crate::{
     PurchaseOutcome, Settlement, Spent, Store, StoreError, StoreOptions,
     conformance::{
@@ -64,7 +64,7 @@ async fn many_that_meet_a_database_without_tables_make_them_once() {
 #[tokio::test]
 async fn every_session_syncs_its_commits_and_has_its_own_limits() {
     let Some(at) = postgres().await else { return };
-    let tx = db(&at.store).read().await.unwrap();
+    let tx = db(&at.store).begin(Begin::Read).await.unwrap();
     for (name, expected) in [
         ("synchronous_commit", "on"),
         ("fsync", "on"),
@@ -74,8 +74,8 @@ async fn every_session_syncs_its_commits_and_has_its_own_limits() {
         ("default_transaction_isolation", "read committed"),
     ] {
         let shown = tx
-            .find("SELECT current_setting($1)", &[&name], |row| {
-                Ok(row.try_get::<_, String>(0)?)
+            .find("SELECT current_setting($1) AS shown", &[&name], |row| {
+                row.string("shown")
             })
             .await;
         assert_eq!(shown.unwrap().as_deref(), Some(expected), "{name}");
@@ -369,12 +369,9 @@ async fn sslmode_is_honoured() {
             continue;
         };
         let store = opened.unwrap_or_else(|error| panic!("{flags}: {error}"));
-        let sql = "SELECT CAST(ssl AS TEXT) FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-        let tx = db(&store).read().await.unwrap();
-        let shown = tx
-            .find(sql, &[], |row| Ok(row.try_get::<_, String>(0)?))
-            .await
-            .unwrap();
+        let sql = "SELECT CAST(ssl AS TEXT) AS shown FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let tx = db(&store).begin(Begin::Read).await.unwrap();
+        let shown = tx.find(sql, &[], |row| row.string("shown")).await.unwrap();
         assert_eq!(shown.as_deref(), Some(encrypted), "{host} {flags}");
     }
 }
@@ -394,7 +391,7 @@ async fn an_error_names_its_rule_and_quotes_no_row() {
     let Some(at) = postgres().await else { return };
     let account = at.account_for(2).await;
     at.accepted(&account, "a secret of the customer").await;
-    let tx = db(&at.store).begin().await.unwrap();
+    let tx = db(&at.store).begin(Begin::Write).await.unwrap();
     let sql = "INSERT INTO task SELECT 'ups_other', account_id, idempotency_key, fingerprint, source_url, scale,
                    face_enhance, price, request_id, created_at, day, deadline_at FROM task";
     let refused = tx.execute(sql, &[]).await;

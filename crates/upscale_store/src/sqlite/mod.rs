@@ -1,49 +1,26 @@
 //! The store in one SQLite file: one writing thread with group commit, a few reading threads. Nothing about
 //! money, limits or keys is remembered outside the file, so that other processes may write it too.
 
-mod accounts;
-mod audit;
 mod backup;
-mod claim;
-mod create_task;
+mod connection;
 mod error;
-mod find_task;
-mod history;
-mod keys;
-mod lease;
-mod ledger;
 mod open;
-mod operator;
-mod operator_tasks;
-mod payments;
-mod purchase;
-mod queue_facts;
-mod rate_window;
 mod readers;
-mod reap;
-mod rows;
-mod sessions;
-mod settle;
-mod signing_keys;
-mod sweep;
-mod task_rows;
 #[cfg(test)]
 mod tests;
-mod tx;
-mod users;
-mod workers;
 mod writer;
 
 pub use self::backup::back_up;
-pub(crate) use self::open::Durability;
+pub(crate) use self::{connection::Connection, open::Durability};
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 use upscale_core::{Clock, Timestamp};
 
-use self::{readers::Readers, tx::Tx, writer::Writer};
-use crate::{StoreError, StoreOptions};
+use self::{readers::Readers, writer::Writer};
+use crate::{StoreError, StoreOptions, tx::Tx};
 
 /// One database file, open. Cheap to clone; its threads end with the last clone.
 #[derive(Debug, Clone)]
@@ -67,32 +44,30 @@ impl Db {
     }
 
     /// One permit is kept when nobody waits, so a job added just before is not slept through.
-    pub(crate) async fn job_added(&self) {
-        self.job_added.notified().await;
+    pub(crate) fn job_added(&self) -> &Notify {
+        &self.job_added
     }
 
-    pub(crate) async fn check_writable(&self) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.execute_one(
-                "INSERT INTO probe (id, checked_at) VALUES (1, ?1)
-                 ON CONFLICT (id) DO UPDATE SET checked_at = excluded.checked_at",
-                [tx.now.micros()],
-            )
-        })
-        .await
-    }
-
-    async fn write<T: Send + 'static>(
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        verb: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let operation = move |tx: &mut Tx| drive(verb(tx));
         self.writer.write(operation).await
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        verb: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let query = move |tx: &mut Tx| drive(verb(tx));
         self.readers.read(query).await
     }
+}
+
+/// Runs a verb to its end on this thread: no statement here is ever waited for.
+fn drive<T>(verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let waited = "a verb waited for something that is not the file";
+    verb.now_or_never()
+        .unwrap_or_else(|| Err(StoreError::Corrupt(waited.to_owned())))
 }

@@ -13,11 +13,14 @@ use tokio::sync::Notify;
 use upscale_core::Clock;
 
 use super::{
-    Db,
+    Connection as Driven, Db,
     readers::{Readers, Reading},
     writer::{Writer, Writing},
 };
-use crate::{StoreError, StoreOptions};
+use crate::{
+    StoreError, StoreOptions,
+    signing_key::{FIRST_SIGNING_KEY, new_signing_key},
+};
 
 mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
@@ -63,7 +66,7 @@ impl Db {
         #[cfg(test)]
         let faults = crate::faults::Faults::default();
         let writer = Writer::start(Writing {
-            connection,
+            connection: Arc::new(Driven::new(connection)),
             clock: clock.clone(),
             options,
             #[cfg(test)]
@@ -71,7 +74,7 @@ impl Db {
         })?;
         let reading = |_| {
             Ok(Reading {
-                connection: read_only(&path)?,
+                connection: Arc::new(Driven::new(read_only(&path)?)),
                 clock: clock.clone(),
                 options,
             })
@@ -132,9 +135,16 @@ fn migrated(
     embedded::migrations::runner()
         .run(&mut connection)
         .map_err(|error| StoreError::Unavailable(format!("migration failed: {error}")))?;
-    super::signing_keys::ensure_one(&connection)?;
+    ensure_signing_key(&connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
+}
+
+/// Runs under the migration lock, so two processes cannot make two.
+fn ensure_signing_key(connection: &Connection) -> Result<(), StoreError> {
+    let (id, secret) = new_signing_key()?;
+    connection.execute(FIRST_SIGNING_KEY, [id, secret])?;
+    Ok(())
 }
 
 pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {

@@ -6,17 +6,19 @@ use std::sync::{
     mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
 };
 
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 use upscale_core::Clock;
 
-use super::tx::Tx;
-use crate::{StoreError, StoreOptions};
+use super::Connection;
+use crate::{
+    StoreError, StoreOptions,
+    tx::{Driver, Tx},
+};
 
 /// Reads that may wait; one more is refused at once.
 const WAITING_MAX: usize = 1_024;
 
-type Query = Box<dyn FnOnce(&Tx<'_>) + Send>;
+type Query = Box<dyn FnOnce(&Connection, &mut Tx) + Send>;
 
 /// Where queries are handed to the reading threads. Cheap to clone; the threads end with the last clone.
 #[derive(Debug, Clone)]
@@ -26,7 +28,7 @@ pub(super) struct Readers {
 
 /// What one reading thread owns.
 pub(super) struct Reading {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     pub(super) clock: Clock,
     pub(super) options: StoreOptions,
 }
@@ -49,12 +51,12 @@ impl Readers {
     /// Runs the query on a snapshot.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let queued: Query = Box::new(move |tx| {
+        let queued: Query = Box::new(move |connection, tx| {
             // A caller that went away needs no answer.
-            let _ = answer.send(in_snapshot(tx, query));
+            let _ = answer.send(in_snapshot(connection, tx, query));
         });
         self.queue.try_send(queued).map_err(|error| match error {
             TrySendError::Full(_) => {
@@ -71,28 +73,28 @@ fn stopped() -> StoreError {
 }
 
 fn in_snapshot<T>(
-    tx: &Tx<'_>,
-    query: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
+    connection: &Connection,
+    tx: &mut Tx,
+    query: impl FnOnce(&mut Tx) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    tx.execute("BEGIN", [])?;
+    connection.execute("BEGIN", &[])?;
     let answer = query(tx);
-    let ended = tx.execute("ROLLBACK", []);
+    let ended = connection.execute("ROLLBACK", &[]);
     answer.and_then(|answer| ended.map(|_| answer))
 }
 
 impl Reading {
     fn run(self, waiting: &Mutex<Receiver<Query>>) {
-        // Faults are for writes: a reading thread's own never strike.
-        #[cfg(test)]
-        let faults = crate::faults::Faults::default();
         while let Some(query) = next(waiting) {
-            query(&Tx::new(
-                &self.connection,
+            let mut tx = Tx::new(
+                Driver::Sqlite(Arc::clone(&self.connection)),
                 self.clock.now(),
                 self.options,
+                // Faults are for writes: a reading thread's own never strike.
                 #[cfg(test)]
-                &faults,
-            ));
+                crate::faults::Faults::default(),
+            );
+            query(&self.connection, &mut tx);
         }
     }
 }

@@ -2,14 +2,19 @@
 //! and nobody is answered before the commit is on the disk. A disk that syncs 200 times a second so carries
 //! thousands of operations.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+};
 
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 use upscale_core::Clock;
 
-use super::tx::Tx;
-use crate::{StoreError, StoreOptions};
+use super::Connection;
+use crate::{
+    StoreError, StoreOptions,
+    tx::{Driver, Tx},
+};
 
 /// Operations that may wait; one more is refused at once instead of piling up.
 const WAITING_MAX: usize = 1_024;
@@ -17,7 +22,7 @@ const WAITING_MAX: usize = 1_024;
 const BATCH_MAX: usize = 256;
 
 /// Runs in the transaction, or is told why it cannot.
-type Operation = Box<dyn FnOnce(Result<&Tx<'_>, String>) -> Ran + Send>;
+type Operation = Box<dyn FnOnce(Result<&mut Tx, String>) -> Ran + Send>;
 /// Answers the caller once the fate of the commit is known.
 type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
 
@@ -35,7 +40,7 @@ pub(super) struct Writer {
 
 /// What the writing thread owns.
 pub(super) struct Writing {
-    pub(super) connection: Connection,
+    pub(super) connection: Arc<Connection>,
     pub(super) clock: Clock,
     pub(super) options: StoreOptions,
     #[cfg(test)]
@@ -57,7 +62,7 @@ impl Writer {
     /// savepoint alone; an error of the commit leaves the outcome unknown and is Unavailable.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        operation: impl FnOnce(&Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+        operation: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (sender, answered) = oneshot::channel();
         let queued: Operation = Box::new(move |tx| {
@@ -118,14 +123,14 @@ impl Writing {
         {
             return operation(Err(reason)).answer;
         }
-        let tx = Tx::new(
-            &self.connection,
+        let mut tx = Tx::new(
+            Driver::Sqlite(Arc::clone(&self.connection)),
             self.clock.now(),
             self.options,
             #[cfg(test)]
-            &self.faults,
+            self.faults.clone(),
         );
-        let ran = operation(Ok(&tx));
+        let ran = operation(Ok(&mut tx));
         let undone = if ran.keep {
             Ok(())
         } else {
@@ -140,7 +145,7 @@ impl Writing {
 
     /// A full disk or an I/O error may make SQLite roll back everything on its own.
     fn in_transaction(&self) -> Result<(), String> {
-        if self.connection.is_autocommit() {
+        if self.connection.lock().is_autocommit() {
             return Err("the transaction was rolled back".to_owned());
         }
         Ok(())
@@ -157,7 +162,7 @@ impl Writing {
     /// Ends a transaction that is still open. Tried again before the next one begins: a disk that fails even
     /// the rollback must not leave the store useless once it is well again.
     fn roll_back(&self) -> Result<(), String> {
-        if self.connection.is_autocommit() {
+        if self.connection.lock().is_autocommit() {
             return Ok(());
         }
         self.control("ROLLBACK")
@@ -177,10 +182,6 @@ impl Writing {
     }
 
     fn control(&self, sql: &str) -> Result<(), String> {
-        let done = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|error| format!("{sql}: {error}"))
+        self.connection.control(sql)
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     CreateOutcome, Store, StoreError, StoreOptions,
     conformance::setting::{Setting, sqlite},
     sqlite::{Db, open::BUSY_TIMEOUT},
+    tx::Tx,
 };
 
 fn file(store: &Store) -> &Db {
@@ -30,9 +31,12 @@ async fn cap_pages(at: &Setting, pages: i64) {
     } else {
         pages
     };
-    db.write(move |tx| tx.number(&format!("PRAGMA max_page_count = {pages}"), []))
-        .await
-        .unwrap();
+    db.write(async move |tx: &mut Tx| {
+        let sql = format!("PRAGMA max_page_count = {pages}");
+        tx.number(&sql, &[]).await
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -191,18 +195,17 @@ async fn the_writing_connection_syncs_every_commit_and_the_reading_ones_cannot_w
     let db = file(&at.store);
     for (pragma, expected) in [("synchronous", 2), ("foreign_keys", 1), ("query_only", 0)] {
         let sql = format!("PRAGMA {pragma}");
-        let set = db.write(move |tx| tx.number(&sql, [])).await.unwrap();
-        assert_eq!(set, expected, "{pragma}");
+        let set = db.write(async move |tx: &mut Tx| tx.number(&sql, &[]).await);
+        assert_eq!(set.await.unwrap(), expected, "{pragma}");
     }
-    let journal = db.read(|tx| {
-        tx.find(
-            "PRAGMA journal_mode",
-            [],
-            |row| Ok(row.get::<_, String>(0)?),
-        )
+    let journal = db.read(async |tx: &mut Tx| {
+        tx.find("PRAGMA journal_mode", &[], |row| row.string("journal_mode"))
+            .await
     });
     assert_eq!(journal.await.unwrap().as_deref(), Some("wal"));
-    let written = db.read(|tx| tx.execute("DELETE FROM probe", [])).await;
+    let written = db
+        .read(async |tx: &mut Tx| tx.execute("DELETE FROM probe", &[]).await)
+        .await;
     assert!(
         matches!(written, Err(StoreError::Unavailable(_))),
         "{written:?}"

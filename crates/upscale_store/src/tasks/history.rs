@@ -1,0 +1,236 @@
+//! What an account looks back on: its tasks with all that is recorded of them, its results, its days.
+
+use upscale_core::{AccountId, Credits, SourceUrl, Task, TaskId, Timestamp, is_token};
+
+use super::row;
+use crate::{ResultRecord, Store, StoreError, row::Row, tx::Tx};
+
+const OWNED: &str = "SELECT * FROM task WHERE id = $1 AND account_id = $2";
+
+/// A task with its source and how it went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRecord {
+    /// What was ordered, its price, times and state.
+    pub task: Task,
+    /// Where the source is.
+    pub source_url: SourceUrl,
+    /// The create request that ordered it.
+    pub request_id: String,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Whether retention has removed the result's bytes.
+    pub result_removed: bool,
+    /// Where its time went, as far as it was measured.
+    pub stages: Option<Stages>,
+}
+
+/// Where the time of a succeeded task's last attempt went, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stages {
+    /// From the first byte asked of the source to its last.
+    pub download_micros: i64,
+    /// Decoding, enlarging, checking, encoding: the child process.
+    pub picture_micros: i64,
+    /// Until the result was durable.
+    pub storing_micros: i64,
+}
+
+/// What an attempt took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// How long its slot was taken, for the measured pace.
+    pub slot_seconds: f64,
+    /// Where the time went, of an attempt that made a result.
+    pub stages: Option<Stages>,
+}
+
+impl Spent {
+    /// An attempt whose stages nobody measured.
+    #[must_use]
+    pub const fn slot(seconds: f64) -> Self {
+        Self {
+            slot_seconds: seconds,
+            stages: None,
+        }
+    }
+}
+
+/// Which tasks a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskFilter {
+    /// All of them.
+    All,
+    /// Not ended yet.
+    Processing,
+    /// With a result.
+    Succeeded,
+    /// Without one, refunded.
+    Failed,
+}
+
+impl TaskFilter {
+    /// Every filter, in the order a page shows them.
+    pub const EVERY: [Self; 4] = [Self::All, Self::Processing, Self::Succeeded, Self::Failed];
+
+    /// As a query says it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Processing => "processing",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// None for any other word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::EVERY
+            .into_iter()
+            .find(|filter| filter.as_str() == text)
+    }
+}
+
+/// The last task of a page: the next page begins after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskCursor {
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// Its name.
+    pub id: TaskId,
+}
+
+/// One UTC day of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayOfUse {
+    /// Number of the UTC day since 1970.
+    pub day: i64,
+    /// Tasks accepted that day that have a result.
+    pub succeeded: u32,
+    /// Tasks accepted that day that failed.
+    pub failed: u32,
+    /// Tasks accepted that day that are not over.
+    pub processing: u32,
+    /// What those that have a result cost, each its own price.
+    pub charged: Credits,
+}
+
+impl Store {
+    /// Only the owner's.
+    pub async fn find_task(
+        &self,
+        account: &AccountId,
+        task: &TaskId,
+    ) -> Result<Option<Task>, StoreError> {
+        let (account, task) = (*account, *task);
+        self.read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], row::task).await)
+            .await
+    }
+
+    /// One task with all that is recorded; only the owner's.
+    pub async fn find_task_record(
+        &self,
+        account: &AccountId,
+        task: &TaskId,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let (account, task) = (*account, *task);
+        self.read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], task_record).await)
+            .await
+    }
+
+    /// The result with this name; it stays known after its bytes were removed, as long as its task.
+    pub async fn find_result(&self, name: &str) -> Result<Option<ResultRecord>, StoreError> {
+        if !is_token(name) {
+            return Ok(None);
+        }
+        let name = name.to_owned();
+        self.read(async move |tx: &mut Tx| {
+            let sql = "SELECT * FROM task WHERE result_name = $1";
+            tx.find(sql, &[&name], result_record).await
+        })
+        .await
+    }
+
+    /// A page of the account's tasks, newest first.
+    pub async fn list_tasks(
+        &self,
+        account: &AccountId,
+        filter: TaskFilter,
+        after: Option<&TaskCursor>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let (account, after) = (*account, after.cloned());
+        self.read(async move |tx: &mut Tx| {
+            let (day, at, id) = after
+                .as_ref()
+                .map_or((i64::MAX, i64::MAX, ""), |after| {
+                    let at = after.created_at;
+                    (at.utc_day(), at.micros(), after.id.as_str())
+                });
+            // The index of tasks by account and day carries it: a page reads the days it shows and no more.
+            tx.list(
+                "SELECT * FROM task WHERE account_id = $1 AND day <= $2 AND (created_at, id) < ($3, $4)
+                     AND ($5 = 'all' OR state = $5)
+                 ORDER BY day DESC, created_at DESC, id DESC LIMIT $6",
+                &[&account, &day, &at, &id, &filter.as_str(), &limit],
+                task_record,
+            )
+            .await
+        })
+        .await
+    }
+
+    /// The account's days from this one on, oldest first; days without a task are left out, and so are records past
+    /// retention.
+    pub async fn list_days(
+        &self,
+        account: &AccountId,
+        from_day: i64,
+    ) -> Result<Vec<DayOfUse>, StoreError> {
+        let account = *account;
+        self.read(async move |tx: &mut Tx| {
+            tx.list(
+                "SELECT day, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
+                     count(*) FILTER (WHERE state = 'failed') AS failed,
+                     count(*) FILTER (WHERE state = 'processing') AS processing,
+                     CAST(coalesce(sum(price) FILTER (WHERE state = 'succeeded'), 0) AS BIGINT) AS charged
+                 FROM task WHERE account_id = $1 AND day >= $2 GROUP BY day ORDER BY day",
+                &[&account, &from_day],
+                day_of_use,
+            )
+            .await
+        })
+        .await
+    }
+}
+
+fn task_record(row: &dyn Row) -> Result<TaskRecord, StoreError> {
+    Ok(TaskRecord {
+        task: row::task(row)?,
+        source_url: row.parsed("source_url", |text| SourceUrl::parse(text).ok())?,
+        request_id: row.string("request_id")?,
+        finished_at: row.time_if_any("finished_at")?,
+        result_removed: row.time_if_any("result_removed_at")?.is_some(),
+        stages: row::stages(row)?,
+    })
+}
+
+fn result_record(row: &dyn Row) -> Result<ResultRecord, StoreError> {
+    Ok(ResultRecord {
+        task_id: row.task_id("id")?,
+        file: row::result_file(row)?,
+        finished_at: row.time("finished_at")?,
+        removed: row.time_if_any("result_removed_at")?.is_some(),
+    })
+}
+
+fn day_of_use(row: &dyn Row) -> Result<DayOfUse, StoreError> {
+    Ok(DayOfUse {
+        day: row.number("day")?,
+        succeeded: row.whole("succeeded")?,
+        failed: row.whole("failed")?,
+        processing: row.whole("processing")?,
+        charged: row.credits("charged")?,
+    })
+}

@@ -1,0 +1,13 @@
+//! Tasks and the queue behind them, from the order to the settlement.
+
+mod claim;
+mod create;
+mod due_job;
+pub(crate) mod history;
+mod lease;
+mod order;
+mod pace;
+pub(crate) mod queue;
+mod reap;
+pub(crate) mod row;
+pub(crate) mod settle;

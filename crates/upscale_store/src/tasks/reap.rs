@@ -1,0 +1,71 @@
+//! Ends what passed its deadline, and mends what a clock that stepped back would leave asleep.
+
+use upscale_core::TaskId;
+
+use super::{
+    due_job::{RETRY_DELAY_SECONDS_MAX, overdue_message},
+    settle::fail_task,
+};
+use crate::{Store, StoreError, tx::Tx};
+
+/// Tasks one call ends at most.
+const REAPED_A_PAGE: u32 = 100;
+
+impl Store {
+    /// Fails and refunds up to a page of tasks past their deadline; how many.
+    pub async fn reap(&self) -> Result<u32, StoreError> {
+        let overdue = self.write(async |tx: &mut Tx| reap(tx).await).await?;
+        let reaped = u32::try_from(overdue.len()).unwrap_or(u32::MAX);
+        self.refund_now(overdue).await;
+        Ok(reaped)
+    }
+}
+
+async fn reap(tx: &mut Tx) -> Result<Vec<TaskId>, StoreError> {
+    mend_after_clock_step(tx).await?;
+    let overdue = tx
+        .list(
+            "SELECT task_id FROM job WHERE deadline_at <= $1 ORDER BY deadline_at LIMIT $2",
+            &[&tx.now, &REAPED_A_PAGE],
+            |row| row.task_id("task_id"),
+        )
+        .await?;
+    if overdue.is_empty() {
+        return Ok(overdue);
+    }
+    // Accounts before jobs, as a settlement does; what it settled meanwhile is not there any more.
+    tx.lock_owners(&overdue).await?;
+    let overdue: Vec<&str> = overdue.iter().map(TaskId::as_str).collect();
+    let sql = "DELETE FROM job WHERE task_id = ANY($1) AND deadline_at <= $2 RETURNING task_id";
+    let reaped = tx
+        .list_each(sql, &overdue, &[&tx.now], |row| row.task_id("task_id"))
+        .await?;
+    let message = overdue_message(tx.options.deadline_seconds);
+    for task in &reaped {
+        fail_task(tx, task, &message).await?;
+    }
+    Ok(reaped)
+}
+
+/// No moment of a job lies further ahead than was written when it was the future: if one does, the clock
+/// stepped back since, and leases, delays and deadlines would last as much longer. They start anew, so a
+/// live worker has a whole lease to speak up and a task ends one deadline after the step at the latest.
+/// Jobs that a claim holds just now are left to the next time.
+async fn mend_after_clock_step(tx: &Tx) -> Result<(), StoreError> {
+    let deadline = tx.now.plus_seconds(tx.options.deadline_seconds);
+    tx.execute(
+        "UPDATE job SET deadline_at = $1 WHERE task_id IN
+             (SELECT task_id FROM job WHERE deadline_at > $1 FOR UPDATE SKIP LOCKED)",
+        &[&deadline],
+    )
+    .await?;
+    let lease = tx.options.lease_seconds;
+    let furthest = tx.now.plus_seconds(lease.max(RETRY_DELAY_SECONDS_MAX));
+    tx.execute(
+        "UPDATE job SET visible_at = $2 WHERE task_id IN
+             (SELECT task_id FROM job WHERE visible_at > $1 FOR UPDATE SKIP LOCKED)",
+        &[&furthest, &tx.now.plus_seconds(lease)],
+    )
+    .await
+    .map(drop)
+}

@@ -1,0 +1,99 @@
+//! People who sign in to the console, their sessions, and the counters that slow down guessing. Passwords are hashed and compared elsewhere; here only their hashes are kept.
+
+use std::fmt;
+
+use upscale_core::{AccountId, Email, Timestamp, UserId, limits::NAME_CHARS_MAX};
+
+use crate::{StoreError, row::Row};
+
+mod passwords;
+mod sessions;
+
+pub(crate) use self::passwords::{create_reset, lock_user};
+
+/// A person who may sign in. Every user belongs to one account.
+#[derive(Clone, PartialEq, Eq)]
+pub struct User {
+    /// Its name for ever.
+    pub id: UserId,
+    /// Whose money and tasks they see.
+    pub account_id: AccountId,
+    /// What they sign in with.
+    pub email: Email,
+    /// argon2id, as a PHC string; none until a password was chosen.
+    pub password_hash: Option<String>,
+    /// The second factor's secret in base32, where it is on.
+    pub totp_secret: Option<String>,
+    /// When the user was made.
+    pub created_at: Timestamp,
+}
+
+impl fmt::Debug for User {
+    /// Without its secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "User({} of {})", self.id, self.account_id)
+    }
+}
+
+/// A live session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Who signed in.
+    pub user: User,
+    /// When.
+    pub created_at: Timestamp,
+    /// From when on it is none.
+    pub expires_at: Timestamp,
+}
+
+/// What became of a new user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserOutcome {
+    /// Made.
+    Created(User),
+    /// Somebody signs in with this address already; nothing changed.
+    EmailTaken,
+    /// There is no such account.
+    NoSuchAccount,
+}
+
+/// The answer to one counted try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// Within the limit.
+    Allowed,
+    /// As many as may be were counted.
+    TooMany {
+        /// ≥ 1.
+        retry_after_seconds: i64,
+    },
+}
+
+/// What the account of somebody who signs up is called: their address, as far as a name is long.
+pub(crate) fn account_name(email: &Email) -> String {
+    email.as_str().chars().take(NAME_CHARS_MAX).collect()
+}
+
+impl AttemptOutcome {
+    /// From what was counted; none when the window was full.
+    pub(crate) fn counted(counted: Option<i64>, ends_at: Timestamp, now: Timestamp) -> Self {
+        match counted {
+            Some(_) => Self::Allowed,
+            None => Self::TooMany {
+                retry_after_seconds: ends_at.seconds_since(now).max(1),
+            },
+        }
+    }
+}
+
+/// A user from a row with every column of the table, its id as `user_id`.
+fn user(row: &dyn Row) -> Result<User, StoreError> {
+    Ok(User {
+        id: row.parsed("user_id", UserId::parse)?,
+        account_id: row.account_id()?,
+        email: row.parsed("email", |text| Email::parse(text).ok())?,
+        password_hash: row.string_if_any("password_hash")?,
+        totp_secret: row.string_if_any("totp_secret")?,
+        created_at: row.time("created_at")?,
+    })
+}
