@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use upscale_core::{Condition, Pixels, Rows};
+use upscale_simd::Kernels;
 
 use crate::engine::EngineOptions;
 use crate::error::{ModelError, UpscaleError};
+use crate::kernel_set::KernelSet;
 use crate::network::{Network, PICTURE};
 use crate::plan::Plan;
 use crate::shapes::{Random, Shape};
-use crate::simd::{KernelSet, Kernels};
 use crate::upscale::upscale;
 
 /// What to measure.
@@ -91,7 +92,7 @@ impl Bench {
     /// [`BenchError`] when the CPU lacks the kernels: the reference is not measured either.
     pub fn run(&self, options: &EngineOptions) -> Result<Measured, BenchError> {
         let set = options.kernels.unwrap_or_else(KernelSet::best);
-        let Some(kernels) = Kernels::find(set).filter(|_| self.network.has_kernels()) else {
+        let Some(kernels) = set.kernels().filter(|_| self.network.has_kernels()) else {
             let reason = format!("there is nothing to measure for {}", set.name());
             return Err(ModelError(reason).into());
         };

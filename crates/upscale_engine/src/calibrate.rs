@@ -4,11 +4,11 @@
 use std::ops::ControlFlow;
 
 use upscale_core::{Pixels, Rows};
+use upscale_simd::Kernels;
 
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::shapes::Random;
-use crate::simd::Kernels;
 use crate::upscale::upscale;
 use crate::words::Observed;
 

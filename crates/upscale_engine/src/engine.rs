@@ -4,14 +4,15 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use upscale_core::{Condition, Pixels, Rows, Scale};
+use upscale_simd::Kernels;
 
 use crate::calibrate::fast_plan;
 use crate::error::{ModelError, UpscaleError};
+use crate::kernel_set::KernelSet;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::reference;
 use crate::run::{Cancelled, Sink};
-use crate::simd::{KernelSet, Kernels};
 use crate::upscale::{memory_bytes, upscale};
 
 /// The weights that ship, chosen by `build.rs`.
@@ -210,7 +211,10 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
         let loaded = self.loaded(scale, Condition::UNKNOWN);
-        let Some(kernels) = Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels())
+        let Some(kernels) = self
+            .kernels
+            .kernels()
+            .filter(|_| loaded.network.has_kernels())
         else {
             return 0;
         };
@@ -250,7 +254,11 @@ impl Engine {
         self.check(source)?;
         let loaded = self.loaded(scale, condition);
         let threads = self.options.threads.max(1);
-        match Kernels::find(self.kernels).filter(|_| loaded.network.has_kernels()) {
+        match self
+            .kernels
+            .kernels()
+            .filter(|_| loaded.network.has_kernels())
+        {
             None => {
                 let network = loaded.network.folded(condition);
                 run_bands(&network, source, threads, sink, cancelled)

@@ -1,11 +1,11 @@
 //! What happens to a layer's sums before they are stored: activation, then the maps that join.
 
-use crate::job::Job;
+use upscale_simd::{Lanes, ReadLease};
+
+use crate::job::{Job, Span};
 use crate::network::{Activation, Combine};
 use crate::plan::PlanLayer;
 use crate::sigmoid::sigmoid;
-use crate::simd::{Lanes, ReadLease};
-use crate::task::Span;
 use crate::winograd::TILE;
 
 /// A map that joins, with its rows for one row of tiles.

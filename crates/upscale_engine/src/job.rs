@@ -3,13 +3,11 @@
 use std::ops::Range;
 
 use upscale_core::Pixels;
+use upscale_simd::{Ahead, ReadLease, SharedRows, WriteLease};
 
 use crate::network::Map;
 use crate::plan::{Method, Plan, PlanLayer};
 use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS, Work};
-use crate::simd::gemm::Ahead;
-use crate::simd::{ReadLease, SharedRows, WriteLease};
-use crate::task::Ticket;
 use crate::winograd::{TILE, WINDOW};
 
 /// Sizes of maps: 1, 2, 4 or 8 times map 0.
@@ -28,6 +26,22 @@ pub(crate) struct Job<'a> {
     /// First column, in tiles, that memory rows of every factor hold: at its binary logarithm.
     first_tiles: [usize; FACTORS],
     output: &'a Output,
+}
+
+/// One segment of a task.
+pub(crate) struct Ticket {
+    pub(crate) layer: usize,
+    pub(crate) work: Work,
+    pub(crate) weights_slot: usize,
+    pub(crate) segment: usize,
+}
+
+/// A segment of one row of tiles.
+pub(crate) struct Span {
+    pub(crate) layer: usize,
+    pub(crate) tile_row: usize,
+    pub(crate) weights_slot: usize,
+    pub(crate) segment: usize,
 }
 
 /// Finished rows of the output picture, until they are handed on. Each row of tiles has a place of its own.
@@ -173,8 +187,8 @@ impl<'a> Job<'a> {
             let start = (self.place(factor, tiles.start * TILE) - 1) * channels;
             let count = tiles.len() * TILE * channels;
             for &slot in self.schedule.slots[map].get(rows).unwrap_or_default() {
-                let row = self.maps[self.schedule.class(map)].address(slot as usize);
-                ahead.push(row.wrapping_add(start), count);
+                let rows = &self.maps[self.schedule.class(map)];
+                ahead.push(rows, slot as usize, start, count);
             }
         };
         let tiles = self.tiles(ticket.layer, ticket.segment);

@@ -1,9 +1,9 @@
 //! A network made ready for one kernel set, once: channels padded to whole vectors, weights laid out in the order
 //! in which the kernels read them.
 
+use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, Weights};
+
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
-use crate::simd::gemm::{CHANNEL_UNIT, Weights};
-use crate::simd::{Buffer, Kernels};
 use crate::words::{DEPTH_MAX, Observed, Words};
 
 /// A network, ready to run at any size.

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use upscale_core::Rows;
+use upscale_simd::FlushDenormals;
 
 use crate::error::UpscaleError;
-use crate::job::{Job, Output};
+use crate::job::{Job, Output, Ticket};
 use crate::schedule::{Task, Work};
-use crate::simd::FlushDenormals;
-use crate::task::{Scratch, Ticket};
+use crate::task::{Computing, Scratch};
 use crate::winograd::TILE;
 
 /// Turns of a waiting loop before the thread offers its core to others: other threads are rarely late by more
@@ -120,7 +120,7 @@ impl<'a, 'b> Worker<'a, 'b> {
     /// Works until nothing is left or somebody said stop.
     fn work(mut self) {
         let _stop = StopOnPanic(self.progress);
-        let _flush = FlushDenormals::new();
+        let _flush = FlushDenormals::begin();
         let mut scratch = Scratch::new(self.job);
         // One ticket more than is being worked on: what it reads is fetched ahead.
         let mut counted = (0, 0);
@@ -135,7 +135,11 @@ impl<'a, 'b> Worker<'a, 'b> {
                 self.job.look_ahead(next, true, &mut scratch.ahead);
             }
             self.job.look_ahead(&ticket, false, &mut scratch.ahead);
-            self.job.plan.kernels.run(self.job, &mut scratch, &ticket);
+            self.job.plan.kernels.call(Computing {
+                job: self.job,
+                scratch: &mut scratch,
+                ticket: &ticket,
+            });
             self.progress.finished[task].fetch_add(1, Ordering::Release);
             self.deliver();
         }

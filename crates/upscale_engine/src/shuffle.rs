@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use crate::bicubic::{Phase, phases, replicated};
-use crate::job::Job;
+use crate::job::{Job, Span};
 use crate::network::Base;
 use crate::picture::colours;
-use crate::task::Span;
 use crate::winograd::TILE;
 
 /// Pixels beside a segment that the bicubic base reads.

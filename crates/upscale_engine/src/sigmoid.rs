@@ -3,7 +3,7 @@
 //! exp: argument reduction by ln 2 in two parts and the polynomial of the Cephes library's `expf`
 //! (S. Moshier, 1992): 2 units in the last place over the range used here.
 
-use crate::simd::Lanes;
+use upscale_simd::Lanes;
 
 /// 1.5 * 2^23: adding it rounds a small number to an integer, which then stands in the low bits.
 const ROUND: f32 = 12_582_912.0;
@@ -49,8 +49,20 @@ fn exp<L: Lanes>(lanes: L, v: L::V) -> L::V {
 
 #[cfg(test)]
 mod tests {
+    use upscale_simd::{Computation, Portable};
+
     use super::*;
-    use crate::simd::{KernelSet, Kernels};
+    use crate::kernel_set::KernelSet;
+
+    struct Worst;
+
+    impl Computation for Worst {
+        type Output = f64;
+
+        fn run<L: Lanes>(self, lanes: L) -> f64 {
+            worst_in_last_places(lanes)
+        }
+    }
 
     fn worst_in_last_places<L: Lanes>(lanes: L) -> f64 {
         let mut worst: f64 = 0.0;
@@ -68,25 +80,15 @@ mod tests {
 
     #[test]
     fn every_set_is_within_four_units_in_the_last_place() {
-        for kernels in KernelSet::ALL.into_iter().filter_map(Kernels::find) {
-            let worst = match kernels {
-                #[cfg(target_arch = "x86_64")]
-                Kernels::Avx512(lanes) => worst_in_last_places(lanes),
-                #[cfg(target_arch = "x86_64")]
-                Kernels::Avx2(lanes) => worst_in_last_places(lanes),
-                #[cfg(target_arch = "aarch64")]
-                Kernels::Neon(lanes) => worst_in_last_places(lanes),
-                Kernels::Portable(lanes) => worst_in_last_places(lanes),
-            };
+        for kernels in KernelSet::ALL.into_iter().filter_map(KernelSet::kernels) {
+            let worst = kernels.call(Worst);
             assert!(worst <= 4.0, "{kernels:?}: {worst}");
         }
     }
 
     #[test]
     fn far_out_it_saturates_without_infinities() {
-        let Some(Kernels::Portable(lanes)) = Kernels::find(KernelSet::Portable) else {
-            panic!("portable kernels run everywhere");
-        };
+        let lanes = Portable;
         for (v, expected) in [(1e30, 1.0), (-1e30, 0.0), (200.0, 1.0)] {
             let mut given = [9.0; 8];
             lanes.store(sigmoid(lanes, lanes.splat(v)), &mut given, 0);

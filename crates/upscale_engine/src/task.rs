@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 
+use upscale_simd::{
+    Ahead, Beside, Buffer, Computation, Input, Lanes, Output, ReadLease, Start, WriteLease,
+    multiply_in_place, multiply_into,
+};
+
 use crate::finish::{Joined, finish_row};
-use crate::job::Job;
+use crate::job::{Job, Span, Ticket};
 use crate::network::{Map, PICTURE};
 use crate::plan::{Method, PlanLayer};
 use crate::schedule::Work;
-use crate::simd::gemm::{Ahead, Start, multiply_in_place, multiply_into};
-use crate::simd::{Buffer, Lanes, ReadLease, WriteLease};
 use crate::tiles::{self, Products};
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
 use crate::words::{self, Words};
@@ -16,22 +19,6 @@ use crate::{picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
 const GATHER: usize = 48;
-
-/// One segment of a task.
-pub(crate) struct Ticket {
-    pub(crate) layer: usize,
-    pub(crate) work: Work,
-    pub(crate) weights_slot: usize,
-    pub(crate) segment: usize,
-}
-
-/// A segment of one row of tiles.
-pub(crate) struct Span {
-    pub(crate) layer: usize,
-    pub(crate) tile_row: usize,
-    pub(crate) weights_slot: usize,
-    pub(crate) segment: usize,
-}
 
 /// What one thread needs besides the maps.
 pub(crate) struct Scratch {
@@ -68,9 +55,47 @@ impl Scratch {
     }
 }
 
-/// Computes a ticket with the vectors of one instruction set.
+impl Scratch {
+    /// A position's rows, to be multiplied in place, and what is needed beside them; `next` is the next position's
+    /// matrix.
+    #[inline(always)]
+    fn position<'a>(
+        &'a mut self,
+        shape: &Products,
+        position: usize,
+        next: &'a [f32],
+    ) -> (Output<'a>, Beside<'a>) {
+        let rows = Output {
+            numbers: &mut self.products[shape.position(position)..],
+            stride: shape.tile_stride,
+        };
+        let beside = Beside {
+            copy: &mut self.rows,
+            next,
+            ahead: &mut self.ahead,
+        };
+        (rows, beside)
+    }
+}
+
+/// A ticket, about to be computed.
+pub(crate) struct Computing<'a> {
+    pub(crate) job: &'a Job<'a>,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) ticket: &'a Ticket,
+}
+
+impl Computation for Computing<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        run(lanes, self.job, self.scratch, self.ticket);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
+fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
     let layer = &job.plan.layers[ticket.layer];
     let Work::Rows { tile_row } = ticket.work else {
         transform_weights(lanes, job, ticket, layer);
@@ -140,15 +165,15 @@ fn direct<L: Lanes>(
             let output = &mut output[at..at + count * layer.channels];
             let bias = Start::Values(&layer.bias);
             let weights = layer.part(0, layer.depth);
-            let to = (&mut *output, layer.channels);
-            multiply_into(
-                lanes,
-                (&scratch.rows, layer.depth),
-                to,
-                count,
-                weights,
-                bias,
-            );
+            let from = Input {
+                numbers: &scratch.rows,
+                stride: layer.depth,
+            };
+            let to = Output {
+                numbers: &mut *output,
+                stride: layer.channels,
+            };
+            multiply_into(lanes, from, to, count, weights, bias);
             finish_row(lanes, layer, output, &joined, row, job.place(1, x));
             x += count;
         }
@@ -170,10 +195,16 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
         let mut first = 0;
         for (rows, &map) in inputs.iter().zip(&layer.inputs) {
             let depth = job.plan.maps[map];
-            let input = &rows[row][place * depth..];
-            let to = (&mut *output, layer.channels);
+            let from = Input {
+                numbers: &rows[row][place * depth..],
+                stride: depth,
+            };
+            let to = Output {
+                numbers: &mut *output,
+                stride: layer.channels,
+            };
             let weights = layer.part(first, depth);
-            multiply_into(lanes, (input, depth), to, pixels.len(), weights, start);
+            multiply_into(lanes, from, to, pixels.len(), weights, start);
             start = Start::Output;
             first += depth;
         }
@@ -220,10 +251,8 @@ fn products<L: Lanes>(
         };
         let matrix = layer.weights(&weights[job.matrix(layer, position)]);
         let next = &weights[job.matrix(layer, (position + 1) % POSITIONS)];
-        let buffer = &mut scratch.products[shape.position(position)..];
-        let rows = (buffer, shape.tile_stride, tiles.len());
-        let others = (&mut scratch.rows, next, &mut scratch.ahead);
-        multiply_in_place::<L, false>(lanes, rows, matrix, start, others);
+        let (rows, beside) = scratch.position(&shape, position, next);
+        multiply_in_place::<L, false>(lanes, rows, tiles.len(), matrix, start, beside);
     }
     shape
 }
@@ -272,10 +301,8 @@ fn word_products<L: Lanes>(
     for position in 0..POSITIONS {
         let matrix = layer.pairs(words.matrix(position));
         let next = words.matrix((position + 1) % POSITIONS);
-        let buffer = &mut scratch.products[shape.position(position)..];
-        let rows = (buffer, shape.tile_stride, tiles.len());
-        let others = (&mut scratch.rows, next, &mut scratch.ahead);
-        multiply_in_place::<L, true>(lanes, rows, matrix, Start::Zero, others);
+        let (rows, beside) = scratch.position(shape, position, next);
+        multiply_in_place::<L, true>(lanes, rows, tiles.len(), matrix, Start::Zero, beside);
     }
 }
 

@@ -1,8 +1,9 @@
 //! A run of tiles through Winograd's transforms: map rows to `[position][tile][channel]`, and back to rows.
 
+use upscale_simd::{Lanes, ReadLease};
+
 use crate::finish::{Joined, finish_line};
 use crate::plan::PlanLayer;
-use crate::simd::{Lanes, ReadLease};
 use crate::winograd::{POSITIONS, TILE, WINDOW, inputs, outputs};
 use crate::words;
 

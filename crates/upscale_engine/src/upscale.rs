@@ -7,6 +7,7 @@
 use std::ops::{ControlFlow, Range};
 
 use upscale_core::{Pixels, Rows};
+use upscale_simd::CHANNEL_UNIT;
 
 use crate::error::UpscaleError;
 use crate::job::{Job, Output};
@@ -14,7 +15,6 @@ use crate::network::PICTURE;
 use crate::plan::{Method, Plan};
 use crate::run::{Cancelled, Sink, run};
 use crate::schedule::{Extent, Schedule, tiles_beside};
-use crate::simd::gemm::CHANNEL_UNIT;
 use crate::winograd::{POSITIONS, TILE};
 
 /// Memory for the maps of one strip. With the source, the output and the threads' own memory, network S stays
@@ -229,8 +229,8 @@ pub(crate) fn run_strips(
 mod tests {
     use super::*;
     use crate::calibrate::fast_plan;
+    use crate::kernel_set::KernelSet;
     use crate::shapes::{Random, Shape};
-    use crate::simd::{KernelSet, Kernels};
 
     fn picture(width: usize, height: usize) -> Pixels {
         let mut random = Random(3);
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn any_segment_band_and_strip_gives_the_same_bits() {
         let source = picture(133, 50);
-        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let kernels = KernelSet::best().kernels().unwrap();
         let small = Shape::Rrdb {
             channels: 16,
             growth: 8,
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn blocks_of_a_high_picture_join_without_a_seam() {
         let source = picture(9, 1_000);
-        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let kernels = KernelSet::best().kernels().unwrap();
         let plan = Plan::new(&Shape::parse("f").unwrap().network(4, 5), kernels);
         let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
         let expected = collect(&plan, &source, 1, &whole);
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_wide_picture_is_cut_until_its_maps_fit() {
-        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let kernels = KernelSet::best().kernels().unwrap();
         let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
         for (width, height) in [(1_500_000, 1), (30_000, 50), (2_500, 600)] {
             let source = picture(width, height);
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn threads_stop_soon_after_somebody_says_so() {
         use std::sync::atomic::{AtomicUsize, Ordering};
-        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let kernels = KernelSet::best().kernels().unwrap();
         let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
         let source = picture(600, 600);
         let asked = AtomicUsize::new(0);

@@ -2,7 +2,7 @@
 //! of 6x6 outputs from 8x8 inputs with 64 multiplies instead of 324. Interpolation points 0, +-1, +-2, +-1/2 and
 //! infinity. Only the transforms stand here; the 64 matrix products between them are `gemm.rs`'s.
 
-use crate::simd::Lanes;
+use upscale_simd::Lanes;
 
 /// Outputs of a tile, in rows and in columns.
 pub(crate) const TILE: usize = 6;
@@ -114,14 +114,11 @@ pub(crate) fn outputs<L: Lanes>(l: L, m: [L::V; WINDOW]) -> [L::V; TILE] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{KernelSet, Kernels};
 
     /// One tile with small whole numbers, in lane 0 of the portable vectors.
     #[test]
     fn a_tile_is_its_direct_convolution() {
-        let Some(Kernels::Portable(l)) = Kernels::find(KernelSet::Portable) else {
-            panic!("portable kernels run everywhere");
-        };
+        let l = upscale_simd::Portable;
         let d = |y: usize, x: usize| ((y * 5 + x * 3) % 7) as f32 - 3.0;
         let g: [f32; 9] = std::array::from_fn(|k| ((k * 4) % 5) as f32 - 2.0);
         let input: [[_; WINDOW]; WINDOW] =

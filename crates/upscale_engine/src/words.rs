@@ -9,8 +9,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::simd::gemm::CHANNEL_UNIT;
-use crate::simd::{Buffer, KernelSet, Kernels, Lanes, ReadLease};
+use upscale_simd::{Buffer, CHANNEL_UNIT, Lanes, Portable, ReadLease};
+
 use crate::tiles::{Products, columns, crosswise};
 use crate::winograd::{POSITIONS, TILE, WINDOW, inputs, kernel_row, outputs};
 
@@ -145,9 +145,7 @@ impl Words {
 
 /// The 64 matrices of a layer; none if they are not finite.
 fn transformed(taps: &[f32], matrix: usize) -> Option<Vec<f32>> {
-    let Some(Kernels::Portable(lanes)) = Kernels::find(KernelSet::Portable) else {
-        return None;
-    };
+    let lanes = Portable;
     let mut numbers = vec![0.0; POSITIONS * matrix];
     for at in (0..matrix).step_by(CHANNEL_UNIT / 2) {
         let kernels = lanes.load_line(taps, at, matrix);
@@ -273,7 +271,10 @@ mod tests {
     use upscale_core::{Pixels, Rows};
 
     use super::*;
+    use upscale_simd::Kernels;
+
     use crate::calibrate::fast_plan;
+    use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
     use crate::shapes::{Random, Shape};
     use crate::upscale::upscale;
@@ -317,9 +318,7 @@ mod tests {
 
     #[test]
     fn no_sum_can_overflow() {
-        let Some(kernels) = Kernels::find(KernelSet::Portable) else {
-            panic!("portable kernels run everywhere");
-        };
+        let kernels = KernelSet::Portable.kernels().unwrap();
         let plan = plan_in_words(kernels);
         assert_eq!(words(&plan).len(), 3);
         for (channels, words) in words(&plan) {
@@ -343,10 +342,12 @@ mod tests {
     #[test]
     fn every_set_has_the_same_sums_as_the_plain_one() {
         let source = noise(37, 23, 1.0);
-        let sets = KernelSet::ALL.into_iter().filter_map(Kernels::find);
-        let outputs = sets.filter(|set| set.has_words() || matches!(set, Kernels::Portable(_)));
+        let fast = KernelSet::ALL.into_iter().filter_map(KernelSet::kernels);
+        let fast = fast.filter(|kernels| kernels.has_words());
+        let plain = KernelSet::Portable.kernels();
+        let outputs = fast.chain(plain);
         let outputs: Vec<_> = outputs
-            .map(|set| run(&plan_in_words(set), &source))
+            .map(|kernels| run(&plan_in_words(kernels), &source))
             .collect();
         for output in &outputs {
             // Sets that multiply and add in one step round other inputs than the plain one: a level is 4e-3.
@@ -357,9 +358,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_all_scales_are_not_cut() {
-        let Some(kernels) = Kernels::find(KernelSet::Portable) else {
-            panic!("portable kernels run everywhere");
-        };
+        let kernels = KernelSet::Portable.kernels().unwrap();
         let exact = Plan::new(&SHAPE.network(4, 1), kernels);
         let fast = plan_in_words(kernels);
         // Fifty times as bright as anything that scales were made for, and back below 1 by a base that is nearest.
@@ -374,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_network_that_words_would_spoil_stays_in_single_precision() {
-        let kernels = Kernels::find(KernelSet::best()).unwrap();
+        let kernels = KernelSet::best().kernels().unwrap();
         // Random gates multiply errors: its output differs by tens of levels.
         let gated = Shape::Span {
             channels: 64,

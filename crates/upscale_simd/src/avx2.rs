@@ -9,9 +9,10 @@ use std::arch::x86_64::{
     _mm256_sub_ps,
 };
 
-use super::{Lanes, gemm};
-use crate::job::Job;
-use crate::task::{self, Scratch, Ticket};
+use crate::gemm::{self, Block};
+use crate::kernels::Computation;
+use crate::lanes::Lanes;
+use crate::registers::Registers;
 
 /// Proof that the CPU has AVX2 and FMA: only [`Avx2::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +22,7 @@ pub(crate) struct Avx2 {
 }
 
 impl Avx2 {
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let found = std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("fma");
         let vnni = std::arch::is_x86_feature_detected!("avxvnni");
@@ -30,20 +31,15 @@ impl Avx2 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn run_task(lanes: Avx2, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-    task::run(lanes, job, scratch, ticket);
-}
-
-#[target_feature(enable = "avx2,fma")]
-fn spin_chains(lanes: Avx2, turns: u64) -> u64 {
-    gemm::spin(lanes, turns)
+fn call<C: Computation>(lanes: Avx2, computation: C) -> C::Output {
+    computation.run(lanes)
 }
 
 /// # Safety
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &gemm::Block) {
+unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &Block) {
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Avx2, false, ROWS, PANEL>(lanes, block) }
 }
@@ -69,16 +65,93 @@ fn add_products(a: __m256, b: __m256, mut c: __m256) -> __m256 {
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avxvnni")]
-unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &gemm::Block) {
+unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &Block) {
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Avx2, true, ROWS, PANEL>(lanes, block) }
 }
 
-impl Lanes for Avx2 {
+impl Registers for Avx2 {
     type V = __m256;
     const WIDTH: usize = 8;
     const PANEL_MAX: usize = 2;
 
+    #[inline(always)]
+    fn has_words(self) -> bool {
+        self.vnni
+    }
+
+    #[inline(always)]
+    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller promises AVX-VNNI.
+        unsafe { add_products(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        // SAFETY: the caller promises 8 writable integers, the token the instructions.
+        unsafe {
+            let whole = _mm256_cvtps_epi32(value);
+            let (low, high) = (
+                _mm256_castsi256_si128(whole),
+                _mm256_extracti128_si256::<1>(whole),
+            );
+            _mm_storeu_si128(to.cast(), _mm_packs_epi32(low, high));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
+    fn prefetch_late(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_at(self, from: *const f32) -> Self::V {
+        // SAFETY: the caller promises 8 readable numbers, the token the instruction.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
+        // SAFETY: the caller promises 8 writable numbers, the token the instruction.
+        unsafe { _mm256_storeu_ps(to, value) }
+    }
+
+    /// 12 accumulators, 2 weights and a broadcast fit 16 registers.
+    #[inline(always)]
+    fn kernel_rows(panel: usize) -> usize {
+        if panel == 1 { 12 } else { 6 }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &Block,
+    ) {
+        if WORDS {
+            assert!(self.vnni);
+            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
+            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
+        } else {
+            // SAFETY: the token proves the features; the rest is the caller's promise.
+            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        }
+    }
+
+    #[inline]
+    fn call<C: Computation>(self, computation: C) -> C::Output {
+        // SAFETY: the token proves the features.
+        unsafe { call(self, computation) }
+    }
+}
+
+impl Lanes for Avx2 {
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
@@ -137,87 +210,8 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn has_words(self) -> bool {
-        self.vnni
-    }
-
-    #[inline(always)]
-    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: the caller promises AVX-VNNI.
-        unsafe { add_products(a, b, c) }
-    }
-
-    #[inline(always)]
     fn whole(self, a: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
         unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(a)) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
-        // SAFETY: the caller promises 8 writable integers, the token the instructions.
-        unsafe {
-            let whole = _mm256_cvtps_epi32(value);
-            let (low, high) = (
-                _mm256_castsi256_si128(whole),
-                _mm256_extracti128_si256::<1>(whole),
-            );
-            _mm_storeu_si128(to.cast(), _mm_packs_epi32(low, high));
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch(self, at: *const f32) {
-        // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-
-    #[inline(always)]
-    fn prefetch_late(self, at: *const f32) {
-        // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_at(self, from: *const f32) -> Self::V {
-        // SAFETY: the caller promises 8 readable numbers, the token the instruction.
-        unsafe { _mm256_loadu_ps(from) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
-        // SAFETY: the caller promises 8 writable numbers, the token the instruction.
-        unsafe { _mm256_storeu_ps(to, value) }
-    }
-
-    /// 12 accumulators, 2 weights and a broadcast fit 16 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        if panel == 1 { 12 } else { 6 }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
-        self,
-        block: &gemm::Block,
-    ) {
-        if WORDS {
-            assert!(self.vnni);
-            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
-            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
-        } else {
-            // SAFETY: the token proves the features; the rest is the caller's promise.
-            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
-        }
-    }
-
-    fn spin(self, turns: u64) -> u64 {
-        // SAFETY: the token proves the features.
-        unsafe { spin_chains(self, turns) }
-    }
-
-    fn run(self, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-        // SAFETY: the token proves the features.
-        unsafe { run_task(self, job, scratch, ticket) }
     }
 }

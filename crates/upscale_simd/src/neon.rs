@@ -6,28 +6,24 @@ use std::arch::aarch64::{
     vst1q_f32, vsubq_f32,
 };
 
-use super::{Lanes, gemm};
-use crate::job::Job;
-use crate::task::{self, Scratch, Ticket};
+use crate::gemm::{self, Block};
+use crate::kernels::Computation;
+use crate::lanes::Lanes;
+use crate::registers::Registers;
 
 /// Proof that the CPU has NEON: only [`Neon::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Neon(());
 
 impl Neon {
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
     }
 }
 
 #[target_feature(enable = "neon")]
-fn run_task(lanes: Neon, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-    task::run(lanes, job, scratch, ticket);
-}
-
-#[target_feature(enable = "neon")]
-fn spin_chains(lanes: Neon, turns: u64) -> u64 {
-    gemm::spin(lanes, turns)
+fn call<C: Computation>(lanes: Neon, computation: C) -> C::Output {
+    computation.run(lanes)
 }
 
 /// # Safety
@@ -36,17 +32,64 @@ fn spin_chains(lanes: Neon, turns: u64) -> u64 {
 #[target_feature(enable = "neon")]
 unsafe fn multiply_rows<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
     lanes: Neon,
-    block: &gemm::Block,
+    block: &Block,
 ) {
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Neon, WORDS, ROWS, PANEL>(lanes, block) }
 }
 
-impl Lanes for Neon {
+impl Registers for Neon {
     type V = float32x4_t;
     const WIDTH: usize = 4;
     const PANEL_MAX: usize = 4;
 
+    /// Left to the hardware.
+    #[inline(always)]
+    fn prefetch(self, _at: *const f32) {}
+
+    /// Left to the hardware.
+    #[inline(always)]
+    fn prefetch_late(self, _at: *const f32) {}
+
+    #[inline(always)]
+    unsafe fn load_at(self, from: *const f32) -> Self::V {
+        // SAFETY: the caller promises 4 readable numbers, the token the instruction.
+        unsafe { vld1q_f32(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
+        // SAFETY: the caller promises 4 writable numbers, the token the instruction.
+        unsafe { vst1q_f32(to, value) }
+    }
+
+    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
+    #[inline(always)]
+    fn kernel_rows(panel: usize) -> usize {
+        match panel {
+            1 | 2 => 12,
+            3 => 8,
+            _ => 6,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &Block,
+    ) {
+        // SAFETY: the token proves the features; the rest is the caller's promise.
+        unsafe { multiply_rows::<WORDS, ROWS, PANEL>(self, block) }
+    }
+
+    #[inline]
+    fn call<C: Computation>(self, computation: C) -> C::Output {
+        // SAFETY: the token proves the features.
+        unsafe { call(self, computation) }
+    }
+}
+
+impl Lanes for Neon {
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
@@ -102,54 +145,5 @@ impl Lanes for Neon {
             let bits = vshlq_n_s32::<23>(vreinterpretq_s32_f32(a));
             vreinterpretq_f32_s32(vaddq_s32(bits, vdupq_n_s32(0x3f80_0000)))
         }
-    }
-
-    /// Left to the hardware.
-    #[inline(always)]
-    fn prefetch(self, _at: *const f32) {}
-
-    /// Left to the hardware.
-    #[inline(always)]
-    fn prefetch_late(self, _at: *const f32) {}
-
-    #[inline(always)]
-    unsafe fn load_at(self, from: *const f32) -> Self::V {
-        // SAFETY: the caller promises 4 readable numbers, the token the instruction.
-        unsafe { vld1q_f32(from) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
-        // SAFETY: the caller promises 4 writable numbers, the token the instruction.
-        unsafe { vst1q_f32(to, value) }
-    }
-
-    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        match panel {
-            1 | 2 => 12,
-            3 => 8,
-            _ => 6,
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
-        self,
-        block: &gemm::Block,
-    ) {
-        // SAFETY: the token proves the features; the rest is the caller's promise.
-        unsafe { multiply_rows::<WORDS, ROWS, PANEL>(self, block) }
-    }
-
-    fn spin(self, turns: u64) -> u64 {
-        // SAFETY: the token proves the features.
-        unsafe { spin_chains(self, turns) }
-    }
-
-    fn run(self, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-        // SAFETY: the token proves the features.
-        unsafe { run_task(self, job, scratch, ticket) }
     }
 }

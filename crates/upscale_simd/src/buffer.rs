@@ -10,14 +10,16 @@ const HUGE_PAGE: usize = 2 << 20;
 const HUGE_FROM: usize = 256 << 10;
 
 /// A fixed count of numbers, 0 at first.
-pub(crate) struct Buffer {
+pub struct Buffer {
     all: Vec<f32>,
     first: usize,
     count: usize,
 }
 
 impl Buffer {
-    pub(crate) fn zeroed(count: usize) -> Self {
+    /// Zeros; memory that is not there ends the process, as everywhere.
+    #[must_use]
+    pub fn zeroed(count: usize) -> Self {
         let (size, align) = match count * size_of::<f32>() {
             bytes if bytes < HUGE_FROM => (bytes, LINE),
             bytes => (bytes.next_multiple_of(HUGE_PAGE), HUGE_PAGE),

@@ -2,7 +2,7 @@
 //! (measured), and the networks' results do not depend on values below 1e-38.
 
 /// Switches flushing on for this thread until dropped.
-pub(crate) struct FlushDenormals {
+pub struct FlushDenormals {
     before: Control,
 }
 
@@ -22,7 +22,9 @@ const FLUSH: Control = 1 << 24;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl FlushDenormals {
-    pub(crate) fn new() -> Self {
+    /// From here on.
+    #[must_use]
+    pub fn begin() -> Self {
         let before = read();
         write(before | FLUSH);
         Self { before }
@@ -31,7 +33,9 @@ impl FlushDenormals {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl FlushDenormals {
-    pub(crate) fn new() -> Self {
+    /// From here on.
+    #[must_use]
+    pub fn begin() -> Self {
         Self { before: () }
     }
 }

@@ -1,19 +1,20 @@
-//! The matrix kernel: a few rows of numbers times a panel of weights, all sums in registers. Every layer ends
-//! here; 70 % of the time is spent in `multiply`.
+//! The matrix kernel: a few rows of numbers times a panel of weights, all sums in registers. Every layer of a network
+//! ends here; 70 % of the time is spent in `multiply`.
 //!
 //! A sum is taken over the depth in order, one fused multiply-add after another, whatever the number of rows or
 //! the width of the panel: results do not depend on how the work was cut.
 
-use super::Lanes;
+use crate::lanes::Lanes;
+use crate::leases::SharedRows;
 
 /// Registers of 16 numbers are the unit that channels are padded to; every width divides it.
-pub(crate) const CHANNEL_UNIT: usize = 16;
+pub const CHANNEL_UNIT: usize = 16;
 /// Rows per kernel call, at most, over all sets.
 const ROWS_MAX: usize = 12;
 
 /// What sums begin with.
 #[derive(Clone, Copy)]
-pub(crate) enum Start<'a> {
+pub enum Start<'a> {
     /// 0
     Zero,
     /// A number per output channel.
@@ -24,15 +25,44 @@ pub(crate) enum Start<'a> {
 
 /// Weights for one matrix product: for every panel `[depth][panel channels]`, panels one after another.
 #[derive(Clone, Copy)]
-pub(crate) struct Weights<'a> {
-    pub(crate) numbers: &'a [f32],
+pub struct Weights<'a> {
+    /// All panels.
+    pub numbers: &'a [f32],
     /// Output channels of each panel.
-    pub(crate) panels: &'a [usize],
-    pub(crate) depth: usize,
+    pub panels: &'a [usize],
+    /// Numbers of each row of the input.
+    pub depth: usize,
+}
+
+/// Rows to read.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// The first row begins here.
+    pub numbers: &'a [f32],
+    /// Numbers from the beginning of a row to that of the next.
+    pub stride: usize,
+}
+
+/// Rows to write.
+pub struct Output<'a> {
+    /// The first row begins here.
+    pub numbers: &'a mut [f32],
+    /// Numbers from the beginning of a row to that of the next.
+    pub stride: usize,
+}
+
+/// What a product in place needs beside its rows and weights.
+pub struct Beside<'a> {
+    /// Holds rows while their panels are computed one after another.
+    pub copy: &'a mut Vec<f32>,
+    /// The weights used after these.
+    pub next: &'a [f32],
+    /// What comes after all products.
+    pub ahead: &'a mut Ahead,
 }
 
 /// Arguments of one kernel call.
-pub(crate) struct Block {
+pub struct Block {
     input: *const f32,
     input_stride: usize,
     weights: *const f32,
@@ -53,18 +83,20 @@ pub(crate) struct Block {
 /// Runs of memory that will be needed when the products are done: rows of maps, to be fetched while they are
 /// computed. A transform that fetched its own rows waited for them two thirds of its time.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub struct Ahead {
     /// First number and count of the runs that are left.
     runs: Vec<(*const f32, usize)>,
 }
 
 impl Ahead {
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all runs.
+    pub fn clear(&mut self) {
         self.runs.clear();
     }
 
-    /// Adds a run; it need not be readable any more, or yet.
-    pub(crate) fn push(&mut self, first: *const f32, count: usize) {
+    /// Adds a part of a row, which somebody else may be writing: `count` numbers from `start` on.
+    pub fn push(&mut self, rows: &SharedRows, row: usize, start: usize, count: usize) {
+        let first = rows.address(row).wrapping_add(start);
         self.runs.push((first, count));
     }
 
@@ -83,27 +115,31 @@ impl Ahead {
 }
 
 /// Splits `channels` (a multiple of [`CHANNEL_UNIT`]) into panels as equal as can be.
-pub(super) fn panels<L: Lanes>(channels: usize) -> Vec<usize> {
+pub(crate) fn panels<L: Lanes>(channels: usize) -> Vec<usize> {
     let vectors = channels / L::WIDTH;
     let count = vectors.div_ceil(L::PANEL_MAX);
     let sizes = (0..count).map(|i| vectors * (i + 1) / count - vectors * i / count);
     sizes.map(|size| size * L::WIDTH).collect()
 }
 
-/// `rows` rows of `buffer`, one every `stride` numbers: each row's first `depth` numbers become its product.
-/// `copy` holds rows while their panels are computed one after another; `next` are the weights used
-/// after these, `ahead` is what comes after all products.
+/// The first `weights.depth` numbers of each of the first `rows` rows become their product.
 ///
 /// With `WORDS` every number of the input and of the weights is a pair of 16-bit integers, and every number of the
-/// output a 32-bit integer: see [`Lanes::dot_words`]. `start` is zero then.
+/// output a 32-bit integer, modulo 2^32. `start` is zero then.
 #[inline(always)]
-pub(crate) fn multiply_in_place<L: Lanes, const WORDS: bool>(
+pub fn multiply_in_place<L: Lanes, const WORDS: bool>(
     lanes: L,
-    (buffer, stride, rows): (&mut [f32], usize, usize),
+    output: Output<'_>,
+    rows: usize,
     weights: Weights<'_>,
     start: Start<'_>,
-    (copy, next, ahead): (&mut Vec<f32>, &[f32], &mut Ahead),
+    beside: Beside<'_>,
 ) {
+    let Output {
+        numbers: buffer,
+        stride,
+    } = output;
+    let Beside { copy, next, ahead } = beside;
     let every = if WORDS { 1 } else { 2 };
     let most = most_rows::<L>(weights.panels);
     check(buffer.len(), stride, rows, weights.depth);
@@ -111,50 +147,74 @@ pub(crate) fn multiply_in_place<L: Lanes, const WORDS: bool>(
         let next = next
             .as_ptr()
             .wrapping_add(index * weights.depth * CHANNEL_UNIT);
-        let ahead = ahead.take(weights.depth / every);
-        let next = (next, ahead.unwrap_or(next));
+        let ahead = ahead.take(weights.depth / every).unwrap_or(next);
+        let soon = Soon { next, ahead };
         let at = &mut buffer[first * stride..];
-        if let [_] = weights.panels {
-            let output = (at.as_mut_ptr(), stride, at.len());
-            let input = (output.0.cast_const(), stride);
-            // SAFETY: `check` has seen that the rows are within the buffer.
-            unsafe { run_block::<L, WORDS>(lanes, input, output, count, weights, (start, next)) };
-        } else {
+        let is_copied = weights.panels.len() > 1;
+        if is_copied {
             copy.clear();
             for row in at.chunks(stride).take(count) {
                 copy.extend_from_slice(&row[..weights.depth]);
             }
-            let input = (copy.as_ptr(), weights.depth);
-            let output = (at.as_mut_ptr(), stride, at.len());
-            // SAFETY: the copy holds `count` rows of `depth` numbers.
-            unsafe { run_block::<L, WORDS>(lanes, input, output, count, weights, (start, next)) };
         }
+        let (output, output_len) = (at.as_mut_ptr(), at.len());
+        let (input, input_stride) = match is_copied {
+            true => (copy.as_ptr(), weights.depth),
+            false => (output.cast_const(), stride),
+        };
+        let place = Place {
+            rows: count,
+            output,
+            output_stride: stride,
+            output_len,
+            input,
+            input_stride,
+        };
+        // SAFETY: `check` has seen that the rows are within the buffer; the copy holds `count` rows of `depth` numbers.
+        unsafe { run_block::<L, WORDS>(lanes, &place, weights, start, soon) };
     }
 }
 
 /// `rows` rows of `input` times the weights into as many rows of `output`.
 #[inline(always)]
-pub(crate) fn multiply_into<L: Lanes>(
+pub fn multiply_into<L: Lanes>(
     lanes: L,
-    (input, input_stride): (&[f32], usize),
-    (output, output_stride): (&mut [f32], usize),
+    input: Input<'_>,
+    output: Output<'_>,
     rows: usize,
     weights: Weights<'_>,
     start: Start<'_>,
 ) {
-    check(input.len(), input_stride, rows, weights.depth);
-    let next = (weights.numbers.as_ptr(), weights.numbers.as_ptr());
+    check(input.numbers.len(), input.stride, rows, weights.depth);
+    let first = weights.numbers.as_ptr();
+    let soon = Soon {
+        next: first,
+        ahead: first,
+    };
     for (first, count) in blocks(rows, most_rows::<L>(weights.panels)) {
-        let from = (input[first * input_stride..].as_ptr(), input_stride);
-        let to = &mut output[first * output_stride..];
-        let to = (to.as_mut_ptr(), output_stride, to.len());
+        let to = &mut output.numbers[first * output.stride..];
+        let place = Place {
+            rows: count,
+            input: input.numbers[first * input.stride..].as_ptr(),
+            input_stride: input.stride,
+            output: to.as_mut_ptr(),
+            output_stride: output.stride,
+            output_len: to.len(),
+        };
         // SAFETY: `check` has seen that the rows are within the input.
-        unsafe { run_block::<L, false>(lanes, from, to, count, weights, (start, next)) };
+        unsafe { run_block::<L, false>(lanes, &place, weights, start, soon) };
     }
 }
 
+#[inline]
 fn check(len: usize, stride: usize, rows: usize, depth: usize) {
-    assert!(rows > 0 && depth > 0 && len >= (rows - 1) * stride + depth);
+    assert!(rows > 0 && depth > 0 && len >= reach(rows, stride, depth));
+}
+
+/// Where the last of some rows of `len` numbers ends; nowhere if that is beyond all memory.
+#[inline]
+fn reach(rows: usize, stride: usize, len: usize) -> usize {
+    (rows - 1).saturating_mul(stride).saturating_add(len)
 }
 
 fn most_rows<L: Lanes>(panels: &[usize]) -> usize {
@@ -168,45 +228,64 @@ fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (rows * i / count, rows * (i + 1) / count - rows * i / count))
 }
 
-/// All panels of `count` rows. Output, weights and start are checked here.
+/// Where some rows are read and written.
+struct Place {
+    rows: usize,
+    input: *const f32,
+    input_stride: usize,
+    output: *mut f32,
+    output_stride: usize,
+    /// Writable numbers.
+    output_len: usize,
+}
+
+/// What is fetched meanwhile.
+#[derive(Clone, Copy)]
+struct Soon {
+    next: *const f32,
+    ahead: *const f32,
+}
+
+/// All panels of some rows. Output, weights and start are checked here.
 ///
 /// # Safety
-/// `input` points to `count` rows of `weights.depth` readable numbers, the output to as many as it says.
+/// The input has `weights.depth` readable numbers in each row, the output as many writable ones as it says.
 #[inline(always)]
 unsafe fn run_block<L: Lanes, const WORDS: bool>(
     lanes: L,
-    (input, input_stride): (*const f32, usize),
-    (output, output_stride, output_len): (*mut f32, usize, usize),
-    count: usize,
+    place: &Place,
     weights: Weights<'_>,
-    (start, next): (Start<'_>, (*const f32, *const f32)),
+    start: Start<'_>,
+    soon: Soon,
 ) {
     let channels: usize = weights.panels.iter().sum();
-    assert!(output_len >= (count - 1) * output_stride + channels);
-    assert!(weights.numbers.len() >= channels * weights.depth);
+    assert!(place.output_len >= reach(place.rows, place.output_stride, channels));
+    assert!(weights.numbers.len() >= channels.saturating_mul(weights.depth));
     let mut done = 0;
     for &panel in weights.panels {
+        let registers = panel / L::WIDTH;
+        assert!(panel % L::WIDTH == 0 && (1..=L::PANEL_MAX).contains(&registers));
         // SAFETY: `done + panel <= channels`, within the output by the first assertion.
-        let output = unsafe { output.add(done) };
+        let output = unsafe { place.output.add(done) };
         let (start, start_stride) = match start {
             Start::Zero => (std::ptr::null(), 0),
             Start::Values(values) => (values[done..done + panel].as_ptr(), 0),
-            Start::Output => (output.cast_const(), output_stride),
+            Start::Output => (output.cast_const(), place.output_stride),
         };
         let block = Block {
-            input,
-            input_stride,
+            input: place.input,
+            input_stride: place.input_stride,
             weights: weights.numbers[done * weights.depth..].as_ptr(),
             depth: weights.depth,
             output,
-            output_stride,
+            output_stride: place.output_stride,
             start,
             start_stride,
-            next: next.0.wrapping_add(done * weights.depth),
-            ahead: next.1,
+            next: soon.next.wrapping_add(done * weights.depth),
+            ahead: soon.ahead,
         };
         // SAFETY: input rows were checked by the callers, output and weights above, the start by its slice.
-        unsafe { by_panel::<L, WORDS>(lanes, panel / L::WIDTH, count, &block) };
+        unsafe { by_panel::<L, WORDS>(lanes, registers, place.rows, &block) };
         done += panel;
     }
 }
@@ -262,10 +341,11 @@ unsafe fn by_rows<L: Lanes, const WORDS: bool, const PANEL: usize>(
 /// is read before any output is written.
 ///
 /// # Safety
-/// The CPU has [`Lanes::dot_words`] if `WORDS` is set. The block's `ROWS` input rows have `depth` readable numbers each, the weights `depth * PANEL` registers, the
-/// output rows `PANEL` writable registers each, the start none when null and else `PANEL` readable registers.
+/// The CPU has [`crate::registers::Registers::dot_words`] if `WORDS` is set. The block's `ROWS` input rows have `depth`
+/// readable numbers each, the weights `depth * PANEL` registers, the output rows `PANEL` writable registers each, the
+/// start none when null and else `PANEL` readable registers.
 #[inline(always)]
-pub(super) unsafe fn multiply<
+pub(crate) unsafe fn multiply<
     L: Lanes,
     const WORDS: bool,
     const ROWS: usize,
@@ -320,7 +400,7 @@ pub(super) unsafe fn multiply<
 
 /// Twelve chains of dependent multiply-adds, `turns` long; gives the operations, two a lane.
 #[inline(always)]
-pub(super) fn spin<L: Lanes>(lanes: L, turns: u64) -> u64 {
+pub(crate) fn spin<L: Lanes>(lanes: L, turns: u64) -> u64 {
     const CHAINS: usize = 12;
     let factor = lanes.splat(std::hint::black_box(0.999));
     let term = lanes.splat(std::hint::black_box(0.001));

@@ -6,15 +6,17 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Buffer;
+use crate::buffer::Buffer;
 
 /// Segments that share a state: each has a bit in it.
 const SEGMENTS: usize = 48;
 /// The other bits of a state count the readers.
 const READERS: u64 = 0xffff;
+/// More are refused: far below what the bits hold, so that no attempt can reach a writer's bit.
+const READERS_MAX: u64 = 0x7fff;
 
 /// Rows of equal length, each `lead` numbers that nobody writes, then segments, then what is left over.
-pub(crate) struct SharedRows {
+pub struct SharedRows {
     memory: UnsafeCell<Buffer>,
     /// For every row, one for each 48 segments.
     states: Vec<AtomicU64>,
@@ -28,13 +30,13 @@ pub(crate) struct SharedRows {
 unsafe impl Sync for SharedRows {}
 
 /// Consecutive rows, readable until dropped.
-pub(crate) struct ReadLease<'a> {
+pub struct ReadLease<'a> {
     states: &'a [AtomicU64],
     numbers: &'a [f32],
 }
 
 /// A segment of one row, writable until dropped.
-pub(crate) struct WriteLease<'a> {
+pub struct WriteLease<'a> {
     state: &'a AtomicU64,
     bit: u64,
     numbers: &'a mut [f32],
@@ -42,12 +44,13 @@ pub(crate) struct WriteLease<'a> {
 
 impl SharedRows {
     /// Zeroed rows. The segments of a row, each `segment_len` long, begin at `lead`; the last may be shorter.
-    pub(crate) fn new(rows: usize, row_len: usize, lead: usize, segment_len: usize) -> Self {
+    pub fn new(rows: usize, row_len: usize, lead: usize, segment_len: usize) -> Self {
+        assert!(lead <= row_len, "a row is shorter than its lead");
         let segments = (row_len - lead).div_ceil(segment_len);
         let states_per_row = segments.div_ceil(SEGMENTS);
         let states = (0..rows * states_per_row).map(|_| AtomicU64::new(0));
         Self {
-            memory: UnsafeCell::new(Buffer::zeroed(rows * row_len)),
+            memory: UnsafeCell::new(Buffer::zeroed(rows.saturating_mul(row_len))),
             states: states.collect(),
             states_per_row,
             row_len,
@@ -57,6 +60,7 @@ impl SharedRows {
     }
 
     /// Where a row begins, to fetch it ahead: nobody may read there without a lease.
+    #[inline]
     pub(crate) fn address(&self, row: usize) -> *const f32 {
         // SAFETY: the buffer itself is never changed, only the numbers in it.
         let first = unsafe { (*self.memory.get()).as_ptr() };
@@ -64,11 +68,16 @@ impl SharedRows {
     }
 
     /// Leases rows as one slice.
-    pub(crate) fn read(&self, rows: Range<usize>) -> ReadLease<'_> {
+    #[inline]
+    pub fn read(&self, rows: Range<usize>) -> ReadLease<'_> {
         let states = &self.states[rows.start * self.states_per_row..rows.end * self.states_per_row];
         for state in states {
             let before = state.fetch_add(1, Ordering::Acquire);
-            assert!(before < READERS, "a row is read while it is written");
+            let is_free = before < READERS_MAX;
+            if !is_free {
+                state.fetch_sub(1, Ordering::Release);
+            }
+            assert!(is_free, "a row is read while it is written");
         }
         let (start, count) = (rows.start * self.row_len, rows.len() * self.row_len);
         // SAFETY: in bounds, as every row has a state; no row is being written, and none will be before the
@@ -81,9 +90,12 @@ impl SharedRows {
     }
 
     /// Leases one segment of one row.
-    pub(crate) fn write(&self, row: usize, segment: usize) -> WriteLease<'_> {
-        let start = self.lead + segment * self.segment_len;
-        let end = (start + self.segment_len).min(self.row_len);
+    #[inline]
+    pub fn write(&self, row: usize, segment: usize) -> WriteLease<'_> {
+        // Saturating: an overflow would come round to numbers of another segment.
+        let start = segment.saturating_mul(self.segment_len);
+        let start = start.saturating_add(self.lead);
+        let end = start.saturating_add(self.segment_len).min(self.row_len);
         assert!(start < end, "a segment lies outside its row");
         let bit = 1 << (16 + segment % SEGMENTS);
         let state = &self.states[row * self.states_per_row + segment / SEGMENTS];
@@ -114,6 +126,7 @@ impl Deref for ReadLease<'_> {
 }
 
 impl Drop for ReadLease<'_> {
+    #[inline]
     fn drop(&mut self) {
         for state in self.states {
             state.fetch_sub(1, Ordering::Release);
@@ -138,6 +151,7 @@ impl DerefMut for WriteLease<'_> {
 }
 
 impl Drop for WriteLease<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.state.fetch_and(!self.bit, Ordering::Release);
     }

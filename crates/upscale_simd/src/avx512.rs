@@ -8,9 +8,10 @@ use std::arch::x86_64::{
     _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
-use super::{Lanes, gemm};
-use crate::job::Job;
-use crate::task::{self, Scratch, Ticket};
+use crate::gemm::{self, Block};
+use crate::kernels::Computation;
+use crate::lanes::Lanes;
+use crate::registers::Registers;
 
 /// Proof that the CPU has AVX-512F, BW, DQ, VL: only [`Avx512::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub(crate) struct Avx512 {
 }
 
 impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let found = std::arch::is_x86_feature_detected!("avx512f")
             && std::arch::is_x86_feature_detected!("avx512bw")
             && std::arch::is_x86_feature_detected!("avx512dq")
@@ -33,20 +34,15 @@ impl Avx512 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-fn run_task(lanes: Avx512, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-    task::run(lanes, job, scratch, ticket);
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-fn spin_chains(lanes: Avx512, turns: u64) -> u64 {
-    gemm::spin(lanes, turns)
+fn call<C: Computation>(lanes: Avx512, computation: C) -> C::Output {
+    computation.run(lanes)
 }
 
 /// # Safety
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx512, block: &gemm::Block) {
+unsafe fn multiply_rows<const ROWS: usize, const PANEL: usize>(lanes: Avx512, block: &Block) {
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Avx512, false, ROWS, PANEL>(lanes, block) }
 }
@@ -72,19 +68,90 @@ fn add_products(a: __m512, b: __m512, mut c: __m512) -> __m512 {
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2,avx512vnni")]
-unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(
-    lanes: Avx512,
-    block: &gemm::Block,
-) {
+unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx512, block: &Block) {
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Avx512, true, ROWS, PANEL>(lanes, block) }
 }
 
-impl Lanes for Avx512 {
+impl Registers for Avx512 {
     type V = __m512;
     const WIDTH: usize = 16;
     const PANEL_MAX: usize = 4;
 
+    #[inline(always)]
+    fn has_words(self) -> bool {
+        self.vnni
+    }
+
+    #[inline(always)]
+    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the caller promises VNNI.
+        unsafe { add_products(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        // SAFETY: the caller promises 16 writable integers, the token the instructions.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(value))) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
+    fn prefetch_late(self, at: *const f32) {
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_at(self, from: *const f32) -> Self::V {
+        // SAFETY: the caller promises 16 readable numbers, the token the instruction.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
+        // SAFETY: the caller promises 16 writable numbers, the token the instruction.
+        unsafe { _mm512_storeu_ps(to, value) }
+    }
+
+    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
+    #[inline(always)]
+    fn kernel_rows(panel: usize) -> usize {
+        match panel {
+            1 | 2 => 12,
+            3 => 8,
+            _ => 6,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
+        self,
+        block: &Block,
+    ) {
+        if WORDS {
+            assert!(self.vnni);
+            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
+            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
+        } else {
+            // SAFETY: the token proves the features; the rest is the caller's promise.
+            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        }
+    }
+
+    #[inline]
+    fn call<C: Computation>(self, computation: C) -> C::Output {
+        // SAFETY: the token proves the features.
+        unsafe { call(self, computation) }
+    }
+}
+
+impl Lanes for Avx512 {
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
@@ -143,17 +210,6 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn has_words(self) -> bool {
-        self.vnni
-    }
-
-    #[inline(always)]
-    unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: the caller promises VNNI.
-        unsafe { add_products(a, b, c) }
-    }
-
-    #[inline(always)]
     fn whole(self, a: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
         unsafe { _mm512_cvtepi32_ps(_mm512_castps_si512(a)) }
@@ -163,70 +219,5 @@ impl Lanes for Avx512 {
     fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction (3: larger magnitude, 4: the sign cleared).
         unsafe { _mm512_range_ps::<0b1011>(a, b) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
-        // SAFETY: the caller promises 16 writable integers, the token the instructions.
-        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(value))) }
-    }
-
-    #[inline(always)]
-    fn prefetch(self, at: *const f32) {
-        // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-
-    #[inline(always)]
-    fn prefetch_late(self, at: *const f32) {
-        // SAFETY: a prefetch of any address is harmless.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_at(self, from: *const f32) -> Self::V {
-        // SAFETY: the caller promises 16 readable numbers, the token the instruction.
-        unsafe { _mm512_loadu_ps(from) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_at(self, value: Self::V, to: *mut f32) {
-        // SAFETY: the caller promises 16 writable numbers, the token the instruction.
-        unsafe { _mm512_storeu_ps(to, value) }
-    }
-
-    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        match panel {
-            1 | 2 => 12,
-            3 => 8,
-            _ => 6,
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn multiply<const WORDS: bool, const ROWS: usize, const PANEL: usize>(
-        self,
-        block: &gemm::Block,
-    ) {
-        if WORDS {
-            assert!(self.vnni);
-            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
-            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
-        } else {
-            // SAFETY: the token proves the features; the rest is the caller's promise.
-            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
-        }
-    }
-
-    fn spin(self, turns: u64) -> u64 {
-        // SAFETY: the token proves the features.
-        unsafe { spin_chains(self, turns) }
-    }
-
-    fn run(self, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
-        // SAFETY: the token proves the features.
-        unsafe { run_task(self, job, scratch, ticket) }
     }
 }

@@ -1,0 +1,134 @@
+//! Which sets this CPU can run, and the one place where a computation meets one of them.
+
+use crate::gemm;
+use crate::lanes::Lanes;
+#[cfg(target_arch = "aarch64")]
+use crate::neon::Neon;
+use crate::portable::Portable;
+use crate::registers::Registers;
+#[cfg(target_arch = "x86_64")]
+use crate::{avx2::Avx2, avx512::Avx512};
+
+/// An instruction set that there are kernels for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// x86-64 with AVX-512F, BW, DQ, VL.
+    Avx512,
+    /// x86-64 with AVX2 and FMA.
+    Avx2,
+    /// 64-bit ARM.
+    Neon,
+    /// Whatever the compiler makes of plain loops.
+    Portable,
+}
+
+/// Something to be computed with the vectors of whichever set there is.
+pub trait Computation {
+    /// What comes of it.
+    type Output;
+
+    /// Computes it. Implementations are `#[inline(always)]`: only what is inlined is compiled for the set.
+    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
+}
+
+/// The kernels of a set that this CPU has.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernels(Token);
+
+#[derive(Debug, Clone, Copy)]
+enum Token {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
+    Portable(Portable),
+}
+
+impl Kernels {
+    /// None where the CPU lacks the set.
+    #[must_use]
+    pub fn find(set: InstructionSet) -> Option<Self> {
+        let token = match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512 => Avx512::detect().map(Token::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2 => Avx2::detect().map(Token::Avx2),
+            #[cfg(target_arch = "aarch64")]
+            InstructionSet::Neon => Neon::detect().map(Token::Neon),
+            InstructionSet::Portable => Some(Token::Portable(Portable)),
+            _ => None,
+        };
+        token.map(Self)
+    }
+
+    /// Runs a computation with the vectors of this set.
+    #[inline]
+    pub fn call<C: Computation>(self, computation: C) -> C::Output {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Token::Avx512(lanes) => lanes.call(computation),
+            #[cfg(target_arch = "x86_64")]
+            Token::Avx2(lanes) => lanes.call(computation),
+            #[cfg(target_arch = "aarch64")]
+            Token::Neon(lanes) => lanes.call(computation),
+            Token::Portable(lanes) => lanes.call(computation),
+        }
+    }
+
+    /// How the set wants output channels (a multiple of [`crate::CHANNEL_UNIT`]) split into panels.
+    #[must_use]
+    pub fn panels(self, channels: usize) -> Vec<usize> {
+        self.call(Panels { channels })
+    }
+
+    /// Whether the set multiplies 16-bit integers faster than numbers.
+    #[must_use]
+    pub fn has_words(self) -> bool {
+        self.call(HasWords)
+    }
+
+    /// Multiply-adds and nothing else, to measure the peak; gives the operations done, two for each.
+    #[must_use]
+    pub fn spin(self, turns: u64) -> u64 {
+        self.call(Spin { turns })
+    }
+}
+
+struct Panels {
+    channels: usize,
+}
+
+impl Computation for Panels {
+    type Output = Vec<usize>;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, _lanes: L) -> Vec<usize> {
+        gemm::panels::<L>(self.channels)
+    }
+}
+
+struct HasWords;
+
+impl Computation for HasWords {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) -> bool {
+        lanes.has_words()
+    }
+}
+
+struct Spin {
+    turns: u64,
+}
+
+impl Computation for Spin {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) -> u64 {
+        gemm::spin(lanes, self.turns)
+    }
+}
