@@ -23,6 +23,7 @@ mod malformed;
 mod malformed_cases;
 mod openapi;
 mod price;
+mod queries;
 mod read;
 mod results;
 mod stripe;

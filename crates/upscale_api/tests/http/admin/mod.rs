@@ -4,4 +4,5 @@ pub(crate) mod browser;
 mod doors;
 mod forms;
 mod pages;
+mod queries;
 mod security;

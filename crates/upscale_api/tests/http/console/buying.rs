@@ -11,12 +11,12 @@ use upscale_store::{
 
 use super::browser::{Browser, Console, with_console, with_console_set};
 
-type Asked = Arc<Mutex<Vec<SessionOrder>>>;
+pub(super) type Asked = Arc<Mutex<Vec<SessionOrder>>>;
 
 const STRIPE: &str = "https://checkout.example";
 
 /// A console with two packages and a Stripe that says yes, but for the package `huge`.
-async fn with_shop(test: impl AsyncFnOnce(&Console<'_>, &Asked)) {
+pub(super) async fn with_shop(test: impl AsyncFnOnce(&Console<'_>, &Asked)) {
     let asked = Asked::default();
     let orders = Arc::clone(&asked);
     let package = |name: &str, credits: &str, price| Package {
@@ -51,7 +51,7 @@ async fn with_shop(test: impl AsyncFnOnce(&Console<'_>, &Asked)) {
 }
 
 /// The visitor's order, as Stripe got it.
-async fn order(browser: &mut Browser<'_>, asked: &Asked) -> SessionOrder {
+pub(super) async fn order(browser: &mut Browser<'_>, asked: &Asked) -> SessionOrder {
     browser.get("/credits").await;
     let page = browser.post("/credits", &[("package", "small")]).await;
     assert_eq!(page.status, 303, "{page:?}");

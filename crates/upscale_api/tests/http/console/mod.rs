@@ -8,4 +8,5 @@ mod guests;
 pub(crate) mod looks;
 mod mails;
 mod pages;
+mod queries;
 mod security;
