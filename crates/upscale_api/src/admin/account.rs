@@ -2,12 +2,12 @@
 
 use askama::Template;
 use axum::{
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{AccountId, KeyId, OwnLimits, TaskId, Timestamp};
-use upscale_store::{Account, KeyRecord, PaymentFilter, StoreError, TaskCursor, TaskFilter, User};
+use upscale_core::{AccountId, KeyId, OwnLimits, Timestamp};
+use upscale_store::{Account, KeyRecord, PaymentFilter, StoreError, TaskFilter, User};
 
 use super::{
     change::Form,
@@ -18,8 +18,9 @@ use super::{
 use crate::pages::{
     error::ConsoleError,
     form::Fields,
-    listing::{Page, asked_for, cursor, parse_cursor},
+    listing::{Page, asked_for, cursor},
     page::{Layout, show},
+    query::{Before, Done, PageQuery, TasksOf},
     shown::Moment,
 };
 
@@ -103,13 +104,12 @@ pub(crate) async fn one(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    PageQuery(Done { done }): PageQuery<Done>,
 ) -> Result<Response, ConsoleError> {
     let account = find(&state, &id).await?;
     let forms = Forms::first(account.own_limits)?;
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let mut page = page(&state, &visitor, account, forms).await?;
-    page.layout.notice = notice(query.get("done"));
+    page.layout.notice = notice(&done);
     Ok(show(StatusCode::OK, &page))
 }
 
@@ -249,15 +249,13 @@ pub(crate) async fn ledger(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    PageQuery(before): PageQuery<Before>,
 ) -> Result<Response, ConsoleError> {
     let account = find(&state, &id).await?;
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let before = query.get("before").parse().unwrap_or(i64::MAX);
     let lines = state
         .api
         .store
-        .list_ledger_before(&account.id, before, asked_for(LINES_A_PAGE))
+        .list_ledger_before(&account.id, before.line(), asked_for(LINES_A_PAGE))
         .await?;
     let lines = Page::of(lines, LINES_A_PAGE);
     let page = LedgerPage {
@@ -285,17 +283,19 @@ pub(crate) async fn tasks(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    PageQuery(wanted): PageQuery<TasksOf>,
 ) -> Result<Response, ConsoleError> {
     let account = find(&state, &id).await?;
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
-    let after = parse_cursor(query.get("after"), TaskId::parse);
-    let after = after.map(|(created_at, id)| TaskCursor { created_at, id });
+    let filter = wanted.filter();
     let found = state
         .api
         .store
-        .list_tasks(&account.id, filter, after.as_ref(), asked_for(LINES_A_PAGE))
+        .list_tasks(
+            &account.id,
+            filter,
+            wanted.after.as_ref(),
+            asked_for(LINES_A_PAGE),
+        )
         .await?;
     let found = Page::of(found, LINES_A_PAGE);
     let page = TasksPage {

@@ -1,25 +1,31 @@
 //! Accounts, newest first, found by what is known of them.
 
 use askama::Template;
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    response::Response,
-};
-use upscale_core::{AccountId, Credits};
+use axum::{extract::State, http::StatusCode, response::Response};
+use serde::Deserialize;
+use upscale_core::Credits;
 use upscale_store::{Account, AccountCursor};
 
 use super::{state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
-    listing::{Page, asked_for, cursor, parse_cursor},
+    listing::{Page, asked_for, cursor},
     page::{Layout, show},
+    query::{PageQuery, read},
     shown::Moment,
 };
 
 /// Accounts of one page.
 const ACCOUNTS_A_PAGE: usize = 50;
+
+/// What is known of them, and from which on.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    q: String,
+    #[serde(deserialize_with = "read")]
+    after: Option<AccountCursor>,
+}
 
 #[derive(Template)]
 #[template(path = "admin/accounts.html")]
@@ -66,22 +72,18 @@ impl Row {
 pub(crate) async fn list(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
-    RawQuery(query): RawQuery,
+    PageQuery(Wanted { q, after }): PageQuery<Wanted>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let searched = query.get("q");
-    let after = parse_cursor(query.get("after"), AccountId::parse);
-    let after = after.map(|(created_at, id)| AccountCursor { created_at, id });
     let found = state
         .api
         .store
-        .search_accounts(searched, after.as_ref(), asked_for(ACCOUNTS_A_PAGE))
+        .search_accounts(&q, after.as_ref(), asked_for(ACCOUNTS_A_PAGE))
         .await?;
     let found = Page::of(found, ACCOUNTS_A_PAGE);
     let page = AccountsPage {
         layout: visitor.layout("/accounts", "Accounts"),
-        searched: searched.to_owned(),
-        searched_encoded: url::form_urlencoded::byte_serialize(searched.as_bytes()).collect(),
+        searched_encoded: url::form_urlencoded::byte_serialize(q.as_bytes()).collect(),
+        searched: q,
         accounts: found.items.iter().map(Row::of).collect(),
         older: found.older(|account| cursor(account.created_at, account.id)),
     };

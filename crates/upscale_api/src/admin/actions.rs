@@ -1,23 +1,28 @@
 //! The audit trail: what operators did, from the console and by command, who and why.
 
 use askama::Template;
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
+use serde::Deserialize;
 use upscale_core::AccountId;
 
 use super::{rows::ActionRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
     listing::{Page, asked_for},
     page::{Layout, show},
+    query::{Before, PageQuery, read},
 };
 
 /// Lines of one page.
 const LINES_A_PAGE: usize = 50;
+
+/// Whose account.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    #[serde(deserialize_with = "read")]
+    account: Option<AccountId>,
+}
 
 #[derive(Template)]
 #[template(path = "admin/actions.html")]
@@ -32,15 +37,13 @@ struct ActionsPage {
 pub(crate) async fn list(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
-    RawQuery(query): RawQuery,
+    PageQuery(Wanted { account }): PageQuery<Wanted>,
+    PageQuery(before): PageQuery<Before>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let account = AccountId::parse(query.get("account"));
-    let before = query.get("before").parse().unwrap_or(i64::MAX);
     let found = state
         .api
         .store
-        .list_actions(account.as_ref(), before, asked_for(LINES_A_PAGE))
+        .list_actions(account.as_ref(), before.line(), asked_for(LINES_A_PAGE))
         .await?;
     let found = Page::of(found, LINES_A_PAGE);
     let page = ActionsPage {

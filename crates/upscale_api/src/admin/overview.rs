@@ -1,11 +1,7 @@
 //! How the house stands: the queue, who works, what hangs, whether the books balance, and what today brought.
 
 use askama::Template;
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
 use upscale_core::{Credits, QueueFacts, Timestamp, admission_limit_seconds, predicted_seconds};
 use upscale_store::{
     LedgerKind, LedgerSum, OperatorTask, OperatorTaskFilter, PaymentFilter, QueueGlance, Store,
@@ -16,12 +12,13 @@ use super::{
     books::Checked,
     rows::{TaskRow, ago, short},
     state::AdminState,
+    tasks::Search,
     visitor::Operator,
 };
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
     page::{Layout, show},
+    query::PageQuery,
     shown::{self, Moment},
 };
 
@@ -175,10 +172,9 @@ impl BooksView {
 pub(crate) async fn overview(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
-    RawQuery(query): RawQuery,
+    PageQuery(search): PageQuery<Search>,
 ) -> Result<Response, ConsoleError> {
     let store = &state.api.store;
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let glance = store.queue_glance().await?;
     let refunds = list(
         store,
@@ -191,7 +187,7 @@ pub(crate) async fn overview(
     let sums = store.sum_ledger_since(midnight(store.now())).await?;
     let page = OverviewPage {
         layout: visitor.layout("/", "Overview"),
-        searched: query.get("q").to_owned(),
+        searched: search.q,
         queue: QueueView::of(&glance, store.options().deadline_seconds),
         workers: workers(store).await?,
         today: Today::of(&sums),

@@ -1,23 +1,29 @@
 //! Payments as Stripe told of them, those first that were credited to nobody.
 
 use askama::Template;
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
+use serde::Deserialize;
 use upscale_core::AccountId;
 use upscale_store::PaymentFilter;
 
 use super::{rows::PaymentRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
     page::{Layout, show},
+    query::{PageQuery, read},
 };
 
 /// Payments shown at most; `upscale account payments` shows all.
 const SHOWN_MAX: u32 = 200;
+
+/// All of them, those refused, or those of one account.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    show: String,
+    #[serde(deserialize_with = "read")]
+    account: Option<AccountId>,
+}
 
 #[derive(Template)]
 #[template(path = "admin/payments.html")]
@@ -33,11 +39,9 @@ struct PaymentsPage {
 pub(crate) async fn list(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
-    RawQuery(query): RawQuery,
+    PageQuery(wanted): PageQuery<Wanted>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let account = AccountId::parse(query.get("account"));
-    let (shown, filter) = match (query.get("show"), account) {
+    let (shown, filter) = match (wanted.show.as_str(), wanted.account) {
         (_, Some(account)) => ("account", PaymentFilter::OfAccount(account)),
         ("refused", None) => ("refused", PaymentFilter::Refused),
         _ => ("all", PaymentFilter::All),
@@ -46,7 +50,7 @@ pub(crate) async fn list(
     let page = PaymentsPage {
         layout: visitor.layout("/payments", "Payments"),
         shown,
-        account: account.map(|account| account.to_string()),
+        account: wanted.account.map(|account| account.to_string()),
         is_cut: payments.len() == SHOWN_MAX as usize,
         payments: payments.iter().map(PaymentRow::of).collect(),
     };

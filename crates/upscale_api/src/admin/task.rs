@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
     page::{Layout, show},
+    query::{Done, PageQuery},
     shown::{self, Moment},
 };
 
@@ -60,11 +60,10 @@ pub(crate) async fn one(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
     Path(id): Path<String>,
-    RawQuery(query): RawQuery,
+    PageQuery(Done { done }): PageQuery<Done>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let mut page = page(&state, &visitor, &id, Form::empty()?).await?;
-    page.layout.notice = match query.get("done") {
+    page.layout.notice = match done.as_str() {
         "refunded" => Some("The credits are back, and the reason kept."),
         "before" => Some("The credits were back before; nothing changed."),
         _ => None,

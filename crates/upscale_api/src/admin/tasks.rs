@@ -2,22 +2,39 @@
 
 use askama::Template;
 use axum::{
-    extract::{RawQuery, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
+use serde::Deserialize;
 use upscale_core::{AccountId, RequestId, TaskId};
 use upscale_store::OperatorTaskFilter;
 
 use super::{rows::TaskRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
-    form::Fields,
     page::{Layout, show},
+    query::{PageQuery, read},
 };
 
 /// Tasks shown at most.
 const SHOWN_MAX: u32 = 200;
+
+/// Those processing, those whose refund hangs, or those of one request.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    show: String,
+    #[serde(deserialize_with = "read")]
+    request: Option<RequestId>,
+}
+
+/// What was typed to be found.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Search {
+    pub(crate) q: String,
+}
 
 #[derive(Template)]
 #[template(path = "admin/tasks.html")]
@@ -34,11 +51,9 @@ struct TasksPage {
 pub(crate) async fn list(
     State(state): State<AdminState>,
     Operator(visitor): Operator,
-    RawQuery(query): RawQuery,
+    PageQuery(wanted): PageQuery<Wanted>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let request = RequestId::parse(query.get("request"));
-    let (shown, filter) = match (query.get("show"), request) {
+    let (shown, filter) = match (wanted.show.as_str(), wanted.request) {
         (_, Some(request)) => ("request", OperatorTaskFilter::OfRequest(request)),
         ("refund-pending", None) => ("refund-pending", OperatorTaskFilter::RefundPending),
         _ => ("processing", OperatorTaskFilter::Processing),
@@ -48,7 +63,7 @@ pub(crate) async fn list(
     let page = TasksPage {
         layout: visitor.layout("/tasks", "Tasks"),
         shown,
-        request: request.map(|request| request.to_string()),
+        request: wanted.request.map(|request| request.to_string()),
         is_cut: tasks.len() == SHOWN_MAX as usize,
         tasks: tasks.iter().map(TaskRow::of).collect(),
     };
@@ -56,9 +71,8 @@ pub(crate) async fn list(
 }
 
 /// `GET /search`: an id leads to what it names, anything else to the accounts that hold it.
-pub(crate) async fn search(_operator: Operator, RawQuery(query): RawQuery) -> Response {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let text = query.get("q").trim();
+pub(crate) async fn search(_operator: Operator, PageQuery(search): PageQuery<Search>) -> Response {
+    let text = search.q.trim();
     let place = if TaskId::parse(text).is_some() {
         format!("/tasks/{text}")
     } else if RequestId::parse(text).is_some() {

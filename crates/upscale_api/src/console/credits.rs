@@ -1,28 +1,37 @@
 //! Credits: what there is, what can be bought, what was, and the ledger as it is, every line.
 
 use askama::Template;
-use axum::{
-    extract::{RawQuery, State},
-    http::StatusCode,
-    response::Response,
-};
+use axum::{extract::State, http::StatusCode, response::Response};
+use serde::Deserialize;
 use upscale_core::{AccountId, Credits};
-use upscale_store::{LedgerKind, LedgerLine};
+use upscale_store::{LedgerKind, LedgerLine, PaymentCursor};
 
 use super::{
-    buying::{OrderView, Shop, find_order},
     error::ConsoleError,
-    form::Fields,
     page::{Layout, Sources, show},
     purchases::{Purchases, find_purchases},
     session::SignedIn,
+    shop::{CheckoutView, Shop, WayBack, find_checkout},
     shown::{Moment, grouped},
     state::ConsoleState,
 };
-use crate::pages::listing::{Page, asked_for};
+use crate::pages::{
+    listing::{Page, asked_for},
+    query::{PageQuery, read},
+};
 
 /// Lines of one page.
 const LINES_A_PAGE: usize = 50;
+
+/// Which purchases and which lines of the ledger.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    #[serde(deserialize_with = "read")]
+    purchases: Option<PaymentCursor>,
+    #[serde(deserialize_with = "read")]
+    before: Option<i64>,
+}
 
 #[derive(Template)]
 #[template(path = "console/credits.html")]
@@ -38,8 +47,8 @@ pub(crate) struct CreditsPage {
     shop: Option<Shop>,
     /// Why the last wish to buy came to nothing.
     pub(crate) problem: Option<String>,
-    /// What became of the order that the buyer comes back from.
-    order: Option<OrderView>,
+    /// What became of the checkout that the buyer comes back from.
+    checkout: Option<CheckoutView>,
     purchases: Purchases,
     lines: Vec<Line>,
     /// Where the next page begins.
@@ -105,11 +114,11 @@ pub(crate) fn change_of_available(line: &LedgerLine) -> i64 {
 pub(crate) async fn credits(
     State(state): State<ConsoleState>,
     who: SignedIn,
-    RawQuery(query): RawQuery,
+    PageQuery(wanted): PageQuery<Wanted>,
+    PageQuery(back): PageQuery<WayBack>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let mut page = CreditsPage::new(&state, &who, &query).await?;
-    page.order = find_order(&state, &who, &query).await?;
+    let mut page = CreditsPage::new(&state, &who, &wanted).await?;
+    page.checkout = find_checkout(&state, &who, &back).await?;
     Ok(page.show(&state, StatusCode::OK))
 }
 
@@ -118,13 +127,13 @@ impl CreditsPage {
     pub(crate) async fn new(
         state: &ConsoleState,
         who: &SignedIn,
-        query: &Fields,
+        wanted: &Wanted,
     ) -> Result<Self, ConsoleError> {
         let account = &who.session.user.account_id;
         let standing = state.api.store.find_account(account).await?;
         let standing = standing.ok_or(ConsoleError::NotFound)?;
         let price = state.api.store.options().price;
-        let (lines, older) = find_lines(state, account, query.get("before")).await?;
+        let (lines, older) = find_lines(state, account, wanted.before.unwrap_or(i64::MAX)).await?;
         Ok(Self {
             layout: Layout::new(&who.visitor, "/credits", "Credits"),
             account: account.to_string(),
@@ -139,8 +148,8 @@ impl CreditsPage {
                 .as_deref()
                 .map(|stripe| Shop::of(stripe, price)),
             problem: None,
-            order: None,
-            purchases: find_purchases(state, account, query.get("purchases")).await?,
+            checkout: None,
+            purchases: find_purchases(state, account, wanted.purchases.as_ref()).await?,
             lines,
             older,
         })
@@ -163,9 +172,8 @@ impl CreditsPage {
 async fn find_lines(
     state: &ConsoleState,
     account: &AccountId,
-    before: &str,
+    before: i64,
 ) -> Result<(Vec<Line>, Option<i64>), ConsoleError> {
-    let before = before.parse().unwrap_or(i64::MAX);
     let lines = state
         .api
         .store

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
@@ -17,6 +17,7 @@ use super::{
     shown::Moment,
     state::ConsoleState,
 };
+use crate::pages::query::{Done, PageQuery};
 
 /// Keys that an account may have at a time through these pages; revoked ones do not count.
 const LIVE_KEYS_MAX: usize = 50;
@@ -85,10 +86,10 @@ impl Row {
 pub(crate) async fn list(
     State(state): State<ConsoleState>,
     who: SignedIn,
-    RawQuery(query): RawQuery,
+    PageQuery(done): PageQuery<Done>,
 ) -> Result<Response, ConsoleError> {
     let mut page = page(&state, &who).await?;
-    page.layout = page.layout.with_notice(query.as_deref());
+    page.layout = page.layout.with_notice(&done);
     Ok(show(StatusCode::OK, &page))
 }
 

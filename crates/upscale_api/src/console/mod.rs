@@ -19,6 +19,7 @@ mod reset;
 mod second_factor;
 mod session;
 mod settings;
+mod shop;
 mod sign_in;
 mod snippets;
 mod state;

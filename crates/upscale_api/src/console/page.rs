@@ -7,8 +7,9 @@ use axum::{
     response::Response,
 };
 
-use super::{form::Fields, session::Visitor, state::ConsoleState};
+use super::{session::Visitor, state::ConsoleState};
 pub(crate) use crate::pages::page::{Layout, Link, Sources, add_security_headers, show};
+use crate::pages::query::Done;
 
 const LINKS: [Link; 7] = [
     Link {
@@ -52,10 +53,9 @@ impl Layout {
         }
     }
 
-    /// With a sentence about what was just done, when the query names it (`?done=…`).
-    pub(crate) fn with_notice(mut self, query: Option<&str>) -> Self {
-        let query = Fields::parse(query.unwrap_or_default().as_bytes());
-        let notice = match query.get("done") {
+    /// With a sentence about what was just done, where that is known.
+    pub(crate) fn with_notice(mut self, done: &Done) -> Self {
+        let notice = match done.done.as_str() {
             "password" => "The password is changed; every other browser is signed out.",
             "second-factor-on" => "The second factor is on.",
             "second-factor-off" => "The second factor is off.",

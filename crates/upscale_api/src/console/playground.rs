@@ -6,10 +6,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::{
     Extension,
-    extract::{RawQuery, State},
+    extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
+use serde::Deserialize;
 use upscale_core::{
     Credits, IdempotencyKey, InvalidRequest, NewTask, Parameters, Scale, SourceUrl, limits,
     random_token,
@@ -28,11 +29,19 @@ use super::{
 use crate::{
     create_upscale::{count_request, order},
     error::ApiError,
+    pages::query::PageQuery,
     trail::Trail,
 };
 
 /// An address that may be tried; whether anything is there is the customer's to know.
 const EXAMPLE: &str = "https://images.example.com/photo.jpg";
+
+/// Which task.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Shown {
+    task: String,
+}
 
 #[derive(Template)]
 #[template(path = "console/playground.html")]
@@ -58,13 +67,12 @@ struct PlaygroundPage {
 pub(crate) async fn playground(
     State(state): State<ConsoleState>,
     who: SignedIn,
-    RawQuery(query): RawQuery,
+    PageQuery(shown): PageQuery<Shown>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let mut page = PlaygroundPage::new(&state, &who, &Fields::default()).await?;
     let mut sources = Sources::default();
-    if !query.get("task").is_empty() {
-        let record = find(&state, &who, query.get("task")).await?;
+    if !shown.task.is_empty() {
+        let record = find(&state, &who, &shown.task).await?;
         page.url = record.source_url.as_str().to_owned();
         page.chosen = Fields::of(record.task.parameters.fields());
         let view = TaskView::of(&state, &record).await?;

@@ -4,7 +4,7 @@ use upscale_core::{AccountId, Credits};
 use upscale_store::{PaymentCursor, PaymentFilter, PaymentRecord, PaymentState};
 
 use super::{error::ConsoleError, shown::Moment, state::ConsoleState};
-use crate::pages::listing::{Page, asked_for, cursor, parse_cursor};
+use crate::pages::listing::{Page, asked_for, cursor};
 
 /// Payments of one page.
 const PAYMENTS_A_PAGE: usize = 10;
@@ -68,15 +68,13 @@ fn state_of(record: &PaymentRecord) -> (&'static str, &'static str) {
 pub(crate) async fn find_purchases(
     state: &ConsoleState,
     account: &AccountId,
-    after: &str,
+    after: Option<&PaymentCursor>,
 ) -> Result<Purchases, ConsoleError> {
     let filter = PaymentFilter::OfAccount(*account);
-    let after = parse_cursor(after, |id| Some(id.to_owned()));
-    let after = after.map(|(first_at, id)| PaymentCursor { first_at, id });
     let found = state
         .api
         .store
-        .list_payments_after(&filter, after.as_ref(), asked_for(PAYMENTS_A_PAGE))
+        .list_payments_after(&filter, after, asked_for(PAYMENTS_A_PAGE))
         .await?;
     let page = Page::of(found, PAYMENTS_A_PAGE);
     Ok(Purchases {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{
-    extract::{RawQuery, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
@@ -17,6 +17,7 @@ use super::{
     sign_in::{count_tries, refuse_for, too_many},
     state::ConsoleState,
 };
+use crate::pages::query::{Done, PageQuery};
 
 #[derive(Template)]
 #[template(path = "console/settings.html")]
@@ -46,9 +47,9 @@ impl SettingsPage {
 }
 
 /// `GET /settings`.
-pub(crate) async fn settings(who: SignedIn, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn settings(who: SignedIn, PageQuery(done): PageQuery<Done>) -> Response {
     let mut page = SettingsPage::new(&who);
-    page.layout = page.layout.with_notice(query.as_deref());
+    page.layout = page.layout.with_notice(&done);
     show(StatusCode::OK, &page)
 }
 

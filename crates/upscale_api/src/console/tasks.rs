@@ -3,17 +3,16 @@
 use askama::Template;
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{Path, State},
     http::StatusCode,
     response::Response,
 };
 use serde::Serialize;
 use upscale_core::{TaskId, TaskState};
-use upscale_store::{TaskCursor, TaskFilter, TaskRecord};
+use upscale_store::{TaskFilter, TaskRecord};
 
 use super::{
     error::ConsoleError,
-    form::Fields,
     page::{Layout, show},
     session::SignedIn,
     shown::{self, Moment, money, state_word},
@@ -22,7 +21,10 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    pages::listing::{Page, asked_for, cursor, parse_cursor},
+    pages::{
+        listing::{Page, asked_for, cursor},
+        query::{PageQuery, TasksOf},
+    },
 };
 
 /// Tasks of one page.
@@ -117,18 +119,16 @@ fn took(record: &TaskRecord) -> Option<String> {
 pub(crate) async fn list(
     State(state): State<ConsoleState>,
     who: SignedIn,
-    RawQuery(query): RawQuery,
+    PageQuery(wanted): PageQuery<TasksOf>,
 ) -> Result<Response, ConsoleError> {
-    let query = Fields::parse(query.unwrap_or_default().as_bytes());
-    let filter = TaskFilter::parse(query.get("state")).unwrap_or(TaskFilter::All);
-    let after = parse_cursor(query.get("after"), TaskId::parse);
-    let after = after.map(|(created_at, id)| TaskCursor { created_at, id });
+    let filter = wanted.filter();
     let account = &who.session.user.account_id;
-    let found =
-        state
-            .api
-            .store
-            .list_tasks(account, filter, after.as_ref(), asked_for(TASKS_A_PAGE));
+    let found = state.api.store.list_tasks(
+        account,
+        filter,
+        wanted.after.as_ref(),
+        asked_for(TASKS_A_PAGE),
+    );
     let found = Page::of(found.await?, TASKS_A_PAGE);
     let mut tasks = Vec::new();
     for record in &found.items {
