@@ -137,7 +137,7 @@ fn log_facts(claim: &Claim, order: &Order, upscaled: &Upscaled) {
     if facts.by_reference {
         tracing::warn!(
             task = claim.task_id.as_str(),
-            "the fast path failed the output check; the reference path made the result"
+            "the output check refused what the fast kernels made; the plain ones made the result"
         );
     }
 }

@@ -58,7 +58,7 @@ pub struct Facts {
     pub height: u32,
     /// What the source was.
     pub source_format: SourceFormat,
-    /// Whether the fast path failed the output check and the reference path made this.
+    /// Whether the fast path failed the output check and the plain kernels made this.
     pub by_reference: bool,
     /// What it took, for metrics: believed by nobody who decides.
     pub spent: Spent,
@@ -104,7 +104,7 @@ pub enum Answer {
     Refused(String),
     /// Something on our side broke: a sentence for the logs.
     Broke(String),
-    /// Neither the fast path nor the reference path passed the output check, and a third attempt would be the same
+    /// Neither the fast kernels nor the plain ones passed the output check, and a third attempt would be the same
     /// arithmetic: a sentence for the logs.
     Unfaithful(String),
 }
