@@ -6,12 +6,12 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{AccountId, KeyId, OwnLimits, Timestamp};
+use upscale_core::{AccountId, KeyId, OwnLimits};
 use upscale_store::{Account, KeyRecord, PaymentFilter, StoreError, TaskFilter, User};
 
 use super::{
     change::Form,
-    rows::{ActionRow, LedgerRow, PaymentRow, TaskRow},
+    rows::{ActionRow, PaymentRow, TaskRow},
     state::AdminState,
     visitor::{Operator, Visitor},
 };
@@ -21,6 +21,7 @@ use crate::pages::{
     listing::{Page, asked_for, cursor},
     page::{Layout, show},
     query::{Before, Done, PageQuery, TasksOf},
+    rows::{KeyRow, LedgerRow},
     shown::Moment,
 };
 
@@ -53,30 +54,6 @@ struct AccountPage {
     tasks: Vec<TaskRow>,
     payments: Vec<PaymentRow>,
     actions: Vec<ActionRow>,
-}
-
-struct KeyRow {
-    id: String,
-    name: String,
-    hint: String,
-    permission: &'static str,
-    created: Moment,
-    last_used: Option<Moment>,
-    is_live: bool,
-}
-
-impl KeyRow {
-    fn of(key: &KeyRecord, now: Timestamp) -> Self {
-        Self {
-            id: key.id.to_string(),
-            name: key.name.clone(),
-            hint: key.hint.clone(),
-            permission: key.permission.as_str(),
-            created: Moment::of(key.created_at),
-            last_used: key.last_used_at.map(Moment::of),
-            is_live: key.revoked_at.is_none_or(|at| at > now),
-        }
-    }
 }
 
 struct UserRow {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::pages::{
     error::ConsoleError,
+    listing::{Page, asked_for},
     page::{Layout, show},
     query::PageQuery,
     shown::{self, Moment},
@@ -176,12 +177,8 @@ pub(crate) async fn overview(
 ) -> Result<Response, ConsoleError> {
     let store = &state.api.store;
     let glance = store.queue_glance().await?;
-    let refunds = list(
-        store,
-        OperatorTaskFilter::RefundPending,
-        SHOWN_MAX as u32 + 1,
-    )
-    .await?;
+    let hanging = OperatorTaskFilter::RefundPending;
+    let refunds = Page::of(list(store, hanging, asked_for(SHOWN_MAX)).await?, SHOWN_MAX);
     let refused = store.list_payments(&PaymentFilter::Refused, SHOWN_MAX as u32);
     let refused_payments = refused.await?.len();
     let sums = store.sum_ledger_since(midnight(store.now())).await?;
@@ -193,8 +190,8 @@ pub(crate) async fn overview(
         today: Today::of(&sums),
         books: state.books.look(store).await.map(BooksView::of),
         stopped: stopped(store).await?,
-        has_more_refunds: refunds.len() > SHOWN_MAX,
-        refunds: refunds.iter().take(SHOWN_MAX).map(TaskRow::of).collect(),
+        has_more_refunds: refunds.is_cut(),
+        refunds: refunds.items.iter().map(TaskRow::of).collect(),
         refused_payments,
     };
     Ok(show(StatusCode::OK, &page))

@@ -9,12 +9,13 @@ use upscale_store::PaymentFilter;
 use super::{rows::PaymentRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
+    listing::{Page, asked_for},
     page::{Layout, show},
     query::{PageQuery, read},
 };
 
 /// Payments shown at most; `upscale account payments` shows all.
-const SHOWN_MAX: u32 = 200;
+const SHOWN_MAX: usize = 200;
 
 /// All of them, those refused, or those of one account.
 #[derive(Default, Deserialize)]
@@ -46,13 +47,14 @@ pub(crate) async fn list(
         ("refused", None) => ("refused", PaymentFilter::Refused),
         _ => ("all", PaymentFilter::All),
     };
-    let payments = state.api.store.list_payments(&filter, SHOWN_MAX).await?;
+    let payments = state.api.store.list_payments(&filter, asked_for(SHOWN_MAX));
+    let payments = Page::of(payments.await?, SHOWN_MAX);
     let page = PaymentsPage {
         layout: visitor.layout("/payments", "Payments"),
         shown,
         account: wanted.account.map(|account| account.to_string()),
-        is_cut: payments.len() == SHOWN_MAX as usize,
-        payments: payments.iter().map(PaymentRow::of).collect(),
+        is_cut: payments.is_cut(),
+        payments: payments.items.iter().map(PaymentRow::of).collect(),
     };
     Ok(show(StatusCode::OK, &page))
 }

@@ -1,11 +1,9 @@
-//! Rows of the tables: what a page shows of a task, a transfer, a payment, an action.
+//! Rows of the tables: what a page shows of a task, a payment, an action.
 
-use upscale_core::{TaskState, Timestamp};
-use upscale_store::{
-    LedgerKind, LedgerLine, OperatorAction, OperatorTask, PaymentRecord, PaymentState, TaskRecord,
-};
+use upscale_core::Timestamp;
+use upscale_store::{OperatorAction, OperatorTask, PaymentRecord, PaymentState, TaskRecord};
 
-use crate::pages::shown::{Moment, money, state_word};
+use crate::pages::shown::{Moment, failure, money, state_word};
 
 /// A task of anyone.
 pub(crate) struct TaskRow {
@@ -54,42 +52,8 @@ impl TaskRow {
             ended: None,
             money: money(task),
             work: None,
-            failure: match &task.state {
-                TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
-                _ => None,
-            },
+            failure: failure(&task.state),
             source: String::new(),
-        }
-    }
-}
-
-/// A transfer of one account.
-pub(crate) struct LedgerRow {
-    pub(crate) sequence: i64,
-    pub(crate) at: Moment,
-    pub(crate) kind: LedgerKind,
-    /// What became available (+) or went from it (−); a charge takes what was reserved.
-    pub(crate) amount: String,
-    pub(crate) is_gain: bool,
-    pub(crate) task: Option<String>,
-    pub(crate) reference: Option<String>,
-}
-
-impl LedgerRow {
-    pub(crate) fn of(line: &LedgerLine) -> Self {
-        let sign = match (line.comes_in, line.kind) {
-            (true, _) => "+",
-            (false, LedgerKind::Charge) => "",
-            (false, _) => "−",
-        };
-        Self {
-            sequence: line.sequence,
-            at: Moment::of(line.at),
-            kind: line.kind,
-            amount: format!("{sign}{}", line.amount),
-            is_gain: line.comes_in,
-            task: line.task_id.as_ref().map(ToString::to_string),
-            reference: line.external_reference.clone(),
         }
     }
 }

@@ -11,7 +11,7 @@ use upscale_store::{OperatorTask, RefundOutcome, TaskRecord};
 
 use super::{
     change::{Change, Form},
-    rows::{LedgerRow, TaskRow, short},
+    rows::{TaskRow, short},
     state::AdminState,
     visitor::{Operator, Visitor},
 };
@@ -19,6 +19,7 @@ use crate::pages::{
     error::ConsoleError,
     page::{Layout, show},
     query::{Done, PageQuery},
+    rows::LedgerRow,
     shown::{self, Moment},
 };
 

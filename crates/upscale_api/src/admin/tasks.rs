@@ -13,12 +13,13 @@ use upscale_store::OperatorTaskFilter;
 use super::{rows::TaskRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
+    listing::{Page, asked_for},
     page::{Layout, show},
     query::{PageQuery, read},
 };
 
 /// Tasks shown at most.
-const SHOWN_MAX: u32 = 200;
+const SHOWN_MAX: usize = 200;
 
 /// Those processing, those whose refund hangs, or those of one request.
 #[derive(Default, Deserialize)]
@@ -58,14 +59,17 @@ pub(crate) async fn list(
         ("refund-pending", None) => ("refund-pending", OperatorTaskFilter::RefundPending),
         _ => ("processing", OperatorTaskFilter::Processing),
     };
-    let tasks = state.api.store.list_tasks_of_anyone(&filter, SHOWN_MAX);
-    let tasks = tasks.await?;
+    let tasks = state
+        .api
+        .store
+        .list_tasks_of_anyone(&filter, asked_for(SHOWN_MAX));
+    let tasks = Page::of(tasks.await?, SHOWN_MAX);
     let page = TasksPage {
         layout: visitor.layout("/tasks", "Tasks"),
         shown,
         request: wanted.request.map(|request| request.to_string()),
-        is_cut: tasks.len() == SHOWN_MAX as usize,
-        tasks: tasks.iter().map(TaskRow::of).collect(),
+        is_cut: tasks.is_cut(),
+        tasks: tasks.items.iter().map(TaskRow::of).collect(),
     };
     Ok(show(StatusCode::OK, &page))
 }

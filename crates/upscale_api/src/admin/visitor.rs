@@ -16,7 +16,7 @@ use super::{
 use crate::{
     client_address::PeerUser,
     pages::{
-        cookies::{CookieNames, Cookies, Kind, append},
+        cookies::{CookieNames, Cookies, Kind, Planted, append},
         error::ConsoleError,
         form::form_token,
         page::{Layout, Link},
@@ -164,34 +164,22 @@ pub(crate) async fn recognise(
         let operator = state.door.find_operator(&cookie, state.api.store.now())?;
         Some((cookie, Who::Named(operator)))
     });
-    let mut planted = None;
-    let (cookie, who) = match (find_script(&state, &parts.headers, user)?, session) {
-        (Some(script), _) => (SecretToken::random()?, script),
-        (None, Some(found)) => found,
+    let (cookie, who, planted) = match (find_script(&state, &parts.headers, user)?, session) {
+        (Some(script), _) => (SecretToken::random()?, script, None),
+        (None, Some((cookie, who))) => (cookie, who, None),
         (None, None) => {
-            let known = cookies.find(Kind::Visitor, &parts.headers);
-            let cookie = match known {
-                Some(cookie) => cookie,
-                None => {
-                    let new = SecretToken::random()?;
-                    planted = Some(cookies.set(Kind::Visitor, new.reveal(), SESSION_SECONDS));
-                    new
-                }
+            let planted = Planted::of(&cookies, &parts.headers, SESSION_SECONDS)?;
+            let who = match state.door.has_token() {
+                true => Who::Nobody,
+                false => Who::Local,
             };
-            let who = if state.door.has_token() {
-                Who::Nobody
-            } else {
-                Who::Local
-            };
-            (cookie, who)
+            (planted.cookie.clone(), who, Some(planted))
         }
     };
     parts.extensions.insert(Visitor { cookie, who, user });
     let mut response = next.run(Request::from_parts(parts, body)).await;
-    if let Some(cookie) = planted
-        && !response.headers().contains_key(header::SET_COOKIE)
-    {
-        append(response.headers_mut(), &cookie);
+    if let Some(planted) = planted {
+        planted.plant(response.headers_mut());
     }
     Ok(response)
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
 use serde::Deserialize;
 use upscale_core::{AccountId, Credits};
-use upscale_store::{LedgerKind, LedgerLine, PaymentCursor};
+use upscale_store::PaymentCursor;
 
 use super::{
     error::ConsoleError,
@@ -12,12 +12,13 @@ use super::{
     purchases::{Purchases, find_purchases},
     session::SignedIn,
     shop::{CheckoutView, Shop, WayBack, find_checkout},
-    shown::{Moment, grouped},
+    shown::grouped,
     state::ConsoleState,
 };
 use crate::pages::{
     listing::{Page, asked_for},
     query::{PageQuery, read},
+    rows::LedgerRow,
 };
 
 /// Lines of one page.
@@ -50,64 +51,9 @@ pub(crate) struct CreditsPage {
     /// What became of the checkout that the buyer comes back from.
     checkout: Option<CheckoutView>,
     purchases: Purchases,
-    lines: Vec<Line>,
+    lines: Vec<LedgerRow>,
     /// Where the next page begins.
     older: Option<i64>,
-}
-
-/// A transfer as the account sees it.
-struct Line {
-    sequence: i64,
-    at: Moment,
-    what: &'static str,
-    /// What became available (+) or went from it (−); a charge takes what was reserved.
-    amount: String,
-    is_gain: bool,
-    task: Option<String>,
-    reference: Option<String>,
-}
-
-impl Line {
-    fn of(line: &LedgerLine) -> Self {
-        let sign = match change_of_available(line) {
-            0 => "",
-            1.. => "+",
-            _ => "−",
-        };
-        Self {
-            sequence: line.sequence,
-            at: Moment::of(line.at),
-            what: in_words(line),
-            amount: format!("{sign}{}", line.amount),
-            is_gain: sign == "+",
-            task: line.task_id.as_ref().map(ToString::to_string),
-            reference: line.external_reference.clone(),
-        }
-    }
-}
-
-/// A kind of transfer, as its account's owner reads it.
-fn in_words(line: &LedgerLine) -> &'static str {
-    match line.kind {
-        LedgerKind::Purchase => "Purchase",
-        LedgerKind::Reserve => "Reserved for a task",
-        LedgerKind::Charge => "Charged: the task succeeded",
-        LedgerKind::Refund => "Returned: the task failed",
-        LedgerKind::Reversal => "Taken back: the payment was refunded or disputed",
-        LedgerKind::Reinstatement => "Given again: the payment is with us again",
-        LedgerKind::Adjustment if line.comes_in => "Given by the operator",
-        LedgerKind::Adjustment => "Taken by the operator",
-    }
-}
-
-/// In thousandths; 0 for a charge, which takes what was reserved before.
-pub(crate) fn change_of_available(line: &LedgerLine) -> i64 {
-    let amount = line.amount.thousandths();
-    match line.kind {
-        LedgerKind::Charge => 0,
-        _ if line.comes_in => amount,
-        _ => -amount,
-    }
 }
 
 /// `GET /credits`, with `?order=` or `?left=` from Stripe's page.
@@ -173,7 +119,7 @@ async fn find_lines(
     state: &ConsoleState,
     account: &AccountId,
     before: i64,
-) -> Result<(Vec<Line>, Option<i64>), ConsoleError> {
+) -> Result<(Vec<LedgerRow>, Option<i64>), ConsoleError> {
     let lines = state
         .api
         .store
@@ -181,5 +127,5 @@ async fn find_lines(
         .await?;
     let page = Page::of(lines, LINES_A_PAGE);
     let older = page.older(|line| line.sequence);
-    Ok((page.items.iter().map(Line::of).collect(), older))
+    Ok((page.items.iter().map(LedgerRow::of).collect(), older))
 }

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use upscale_core::{ApiKey, KeyId, Permission, Timestamp, limits::NAME_CHARS_MAX};
+use upscale_core::{ApiKey, KeyId, Permission, limits::NAME_CHARS_MAX};
 use upscale_store::KeyRecord;
 
 use super::{
@@ -14,10 +14,12 @@ use super::{
     form::SignedForm,
     page::{Layout, show},
     session::SignedIn,
-    shown::Moment,
     state::ConsoleState,
 };
-use crate::pages::query::{Done, PageQuery};
+use crate::pages::{
+    query::{Done, PageQuery},
+    rows::KeyRow,
+};
 
 /// Keys that an account may have at a time through these pages; revoked ones do not count.
 const LIVE_KEYS_MAX: usize = 50;
@@ -33,7 +35,7 @@ const OVERLAPS: [(i64, &str); 4] = [
 #[template(path = "console/keys.html")]
 struct KeysPage {
     layout: Layout,
-    keys: Vec<Row>,
+    keys: Vec<KeyRow>,
     overlaps: [(i64, &'static str); 4],
     is_open: bool,
     name: String,
@@ -47,39 +49,7 @@ struct KeysPage {
 #[template(path = "console/key_revoke.html")]
 struct RevokePage {
     layout: Layout,
-    key: Row,
-}
-
-/// A key as the table shows it.
-struct Row {
-    id: String,
-    name: String,
-    hint: String,
-    permission: &'static str,
-    created: Moment,
-    last_used: Option<Moment>,
-    /// Until when a rotated key still works, or since when it does not.
-    revoked: Option<Moment>,
-    is_live: bool,
-}
-
-impl Row {
-    fn of(key: &KeyRecord, now: Timestamp) -> Self {
-        Self {
-            id: key.id.as_str().to_owned(),
-            name: key.name.clone(),
-            hint: key.hint.clone(),
-            permission: match key.permission {
-                Permission::Read => "read tasks",
-                Permission::Write => "create tasks",
-                Permission::All => "read and create",
-            },
-            created: Moment::of(key.created_at),
-            last_used: key.last_used_at.map(Moment::of),
-            revoked: key.revoked_at.map(Moment::of),
-            is_live: key.revoked_at.is_none_or(|at| at > now),
-        }
-    }
+    key: KeyRow,
 }
 
 /// `GET /keys`.
@@ -152,7 +122,7 @@ pub(crate) async fn confirm(
     let key = find(&state, &who, &id).await?;
     let page = RevokePage {
         layout: Layout::new(&who.visitor, "/keys", "Revoke a key"),
-        key: Row::of(&key, state.api.store.now()),
+        key: KeyRow::of(&key, state.api.store.now()),
     };
     Ok(show(StatusCode::OK, &page))
 }
@@ -191,10 +161,10 @@ async fn page(state: &ConsoleState, who: &SignedIn) -> Result<KeysPage, ConsoleE
     let keys = store.list_keys(account).await?;
     let standing = store.find_account(account).await?;
     let now = store.now();
-    let (mut live, revoked): (Vec<Row>, Vec<Row>) = keys
+    let (mut live, revoked): (Vec<KeyRow>, Vec<KeyRow>) = keys
         .iter()
         .rev()
-        .map(|key| Row::of(key, now))
+        .map(|key| KeyRow::of(key, now))
         .partition(|row| row.is_live);
     live.extend(revoked);
     Ok(KeysPage {

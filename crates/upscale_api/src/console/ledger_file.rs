@@ -12,10 +12,8 @@ use futures_util::{StreamExt, stream};
 use upscale_core::{AccountId, Credits};
 use upscale_store::LedgerLine;
 
-use super::{
-    credits::change_of_available, error::ConsoleError, session::SignedIn, shown::Moment,
-    state::ConsoleState,
-};
+use super::{error::ConsoleError, session::SignedIn, shown::Moment, state::ConsoleState};
+use crate::pages::rows::change_of_available;
 
 /// Lines read at a time.
 const LINES_A_PART: u32 = 500;

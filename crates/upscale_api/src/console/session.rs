@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, request::Parts},
     middleware::Next,
     response::Response,
 };
@@ -17,7 +17,7 @@ use super::{error::ConsoleError, state::ConsoleState};
 use crate::{
     client_address::client_address,
     pages::{
-        cookies::{CookieNames, Cookies, Kind, append},
+        cookies::{CookieNames, Cookies, Kind, Planted, append},
         form::{form_token, is_form_token},
     },
     trail::Trail,
@@ -44,6 +44,14 @@ pub(crate) struct SignedIn {
 }
 
 impl Visitor {
+    fn of(token: SecretToken, session: Option<Arc<Session>>, address: IpAddr) -> Self {
+        Self {
+            token,
+            session,
+            address,
+        }
+    }
+
     /// Goes with every form of this visitor's pages.
     pub(crate) fn form_token(&self) -> String {
         form_token(&self.token)
@@ -98,31 +106,17 @@ pub(crate) async fn recognise(
     let (mut parts, body) = request.into_parts();
     let cookies = Cookies::of(COOKIES, state.is_https());
     let address = client_address(&parts, &state.api.limits.trusted_proxies);
-    let (visitor, is_new) = match find_session(&state, &cookies, &parts.headers).await? {
-        Some((token, session)) => (
-            Visitor {
-                token,
-                session: Some(Arc::new(session)),
-                address,
-            },
-            false,
-        ),
+    let session = find_session(&state, &cookies, &parts.headers).await?;
+    let (visitor, planted) = match session {
+        Some((token, session)) => (Visitor::of(token, Some(Arc::new(session)), address), None),
         None => {
-            let known = cookies.find(Kind::Visitor, &parts.headers);
-            let is_new = known.is_none();
-            let token = known.map_or_else(SecretToken::random, Ok)?;
+            let planted = Planted::of(&cookies, &parts.headers, SESSION_SECONDS)?;
             (
-                Visitor {
-                    token,
-                    session: None,
-                    address,
-                },
-                is_new,
+                Visitor::of(planted.cookie.clone(), None, address),
+                Some(planted),
             )
         }
     };
-    let planted =
-        is_new.then(|| cookies.set(Kind::Visitor, visitor.token.reveal(), SESSION_SECONDS));
     if let Some(session) = &visitor.session {
         let account = &session.user.account_id;
         if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
@@ -133,10 +127,8 @@ pub(crate) async fn recognise(
     }
     parts.extensions.insert(visitor);
     let mut response = next.run(Request::from_parts(parts, body)).await;
-    if let Some(cookie) = planted
-        && !response.headers().contains_key(header::SET_COOKIE)
-    {
-        append(response.headers_mut(), &cookie);
+    if let Some(planted) = planted {
+        planted.plant(response.headers_mut());
     }
     Ok(response)
 }

@@ -15,7 +15,7 @@ use super::{
     error::ConsoleError,
     page::{Layout, show},
     session::SignedIn,
-    shown::{self, Moment, money, state_word},
+    shown::{self, Moment, failure, money, state_word},
     state::ConsoleState,
     task_view::TaskView,
 };
@@ -88,10 +88,7 @@ impl TaskRow {
             state: state_word(&task.state),
             took: took(record),
             money: money(task),
-            failure: match &task.state {
-                TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
-                _ => None,
-            },
+            failure: failure(&task.state),
             thumbnail,
             size: file.map(|file| format!("{} × {}", file.width, file.height)),
         })

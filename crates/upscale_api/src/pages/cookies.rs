@@ -1,7 +1,7 @@
 //! The two cookies of each console: of who is signed in, and of the visitor who is not, for the sake of the forms.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use upscale_core::SecretToken;
+use upscale_core::{NoRandomness, SecretToken};
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,38 @@ impl Cookies {
         let secure = if self.is_https { "; Secure" } else { "" };
         let (name, same_site) = (self.name(kind), self.names.same_site);
         format!("{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}")
+    }
+}
+
+/// The visitor's cookie of a request, and how the answer gives a new visitor theirs.
+pub(crate) struct Planted {
+    pub(crate) cookie: SecretToken,
+    /// The `Set-Cookie` of one that is new.
+    set: Option<String>,
+}
+
+impl Planted {
+    /// The one that the browser brought, else a new one that is kept so many seconds.
+    pub(crate) fn of(
+        cookies: &Cookies,
+        headers: &HeaderMap,
+        seconds: i64,
+    ) -> Result<Self, NoRandomness> {
+        if let Some(cookie) = cookies.find(Kind::Visitor, headers) {
+            return Ok(Self { cookie, set: None });
+        }
+        let cookie = SecretToken::random()?;
+        let set = Some(cookies.set(Kind::Visitor, cookie.reveal(), seconds));
+        Ok(Self { cookie, set })
+    }
+
+    /// Gives it to the browser, unless the page gave one of its own.
+    pub(crate) fn plant(&self, headers: &mut HeaderMap) {
+        if let Some(set) = &self.set
+            && !headers.contains_key(header::SET_COOKIE)
+        {
+            append(headers, set);
+        }
     }
 }
 

@@ -27,6 +27,11 @@ impl<T> Page<T> {
         }
     }
 
+    /// Whether more were found than the page shows.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.has_older
+    }
+
     /// What the last record says of where the next page begins, if there is one.
     pub(crate) fn older<C>(&self, cursor: impl FnOnce(&T) -> C) -> Option<C> {
         self.items.last().filter(|_| self.has_older).map(cursor)
@@ -56,6 +61,7 @@ mod tests {
     fn a_page_knows_whether_another_follows_and_where_it_begins() {
         let last = |found: u32| {
             let page = Page::of((0..found).collect(), 3);
+            assert_eq!(page.is_cut(), page.older(|_| ()).is_some());
             (page.items.len(), page.older(|last| *last))
         };
         assert_eq!(asked_for(3), 4);

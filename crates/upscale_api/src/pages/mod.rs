@@ -1,5 +1,5 @@
 //! What the customers' and the operators' console share, all of it: the layout and its headers, cookies and forms,
-//! stylesheet and script, answers that are no page, lists over several pages, what addresses ask for, and how values are written for people. Of the templates it is
+//! stylesheet and script, answers that are no page, lists over several pages, what addresses ask for, and how rows and values are written for people. Of the templates it is
 //! `console/layout.html` and `console/error.html`.
 
 pub(crate) mod assets;
@@ -9,4 +9,5 @@ pub(crate) mod form;
 pub(crate) mod listing;
 pub(crate) mod page;
 pub(crate) mod query;
+pub(crate) mod rows;
 pub(crate) mod shown;

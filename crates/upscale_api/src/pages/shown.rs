@@ -91,6 +91,14 @@ pub(crate) fn state_word(state: &TaskState) -> &'static str {
     }
 }
 
+/// Why a task failed, if it did.
+pub(crate) fn failure(state: &TaskState) -> Option<String> {
+    match state {
+        TaskState::Failed { message, .. } => Some(message.as_str().to_owned()),
+        _ => None,
+    }
+}
+
 /// What became of a task's credits.
 pub(crate) fn money(task: &Task) -> String {
     let price = task.price;
