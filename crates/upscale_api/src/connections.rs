@@ -17,7 +17,7 @@ use tokio::{
     sync::Notify,
 };
 
-use crate::serve::ServeLimits;
+use crate::serve_limits::ServeLimits;
 
 /// What a connection is doing, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,9 +17,9 @@ use crate::{
     api_state::ApiState,
     create_body::CreateBody,
     error::ApiError,
-    extract::{Followed, Writer},
+    extract::Writer,
     task_body::task_response,
-    trail::Trail,
+    trail::{Followed, Trail},
 };
 
 /// Creates one task, or answers with the one this key already named.

@@ -1,5 +1,5 @@
 //! Every answer that is an error: one enum, one table of status, type, code and message. The body is
-//! rendered by `trail.rs`, which alone knows the request id; nothing else writes an error.
+//! rendered by `follow.rs`, which alone knows the request id; nothing else writes an error.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -233,7 +233,7 @@ impl From<StoreError> for ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// Status and headers; the error itself rides along for `trail.rs`, which writes the body.
+    /// Status and headers; the error itself rides along for `follow.rs`, which writes the body.
     fn into_response(self) -> Response {
         let mut response = self.row().0.into_response();
         let headers = response.headers_mut();

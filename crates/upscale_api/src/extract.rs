@@ -52,20 +52,6 @@ impl FromRequestParts<ApiState> for Reader {
     }
 }
 
-impl FromRequestParts<ApiState> for Followed {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &ApiState) -> Result<Self, Self::Rejection> {
-        let trail = parts.extensions.get::<Arc<Trail>>().cloned();
-        trail.map(Self).ok_or_else(|| ApiError::Internal {
-            detail: "the route is not wrapped by the trail layer".to_owned(),
-        })
-    }
-}
-
-/// The request's trail, for handlers that add to it.
-pub(crate) struct Followed(pub(crate) Arc<Trail>);
-
 fn check_activated(caller: &Caller) -> Result<(), ApiError> {
     if caller.activated {
         return Ok(());

@@ -10,9 +10,10 @@ use upscale_core::{Task, TaskId, TaskState, Timestamp, limits};
 use crate::{
     api_state::ApiState,
     error::ApiError,
-    extract::{Followed, Reader},
+    extract::Reader,
     results::etag_matches,
     task_body::{add_reading_headers, task_response},
+    trail::Followed,
 };
 
 /// Reads one task of the caller's account; what is not theirs does not exist.

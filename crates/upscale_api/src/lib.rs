@@ -4,6 +4,7 @@
 
 mod access_log;
 mod admin;
+mod api_limits;
 mod api_state;
 mod client_address;
 mod connections;
@@ -12,27 +13,32 @@ mod create_body;
 mod create_upscale;
 mod error;
 mod extract;
+mod follow;
 mod get_upscale;
 mod health;
 mod leftover;
 mod openapi;
 mod pages;
 mod rate_headers;
+mod readiness;
 mod results;
 mod router;
 mod serve;
+mod serve_limits;
 mod stripe;
 mod task_body;
 mod throttle;
 mod trail;
 
 pub use admin::{AdminDoor, AdminOptions, AdminState, AdminToken, admin_router};
-pub use api_state::{ApiLimits, ApiState, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
+pub use api_limits::{ApiLimits, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
+pub use api_state::ApiState;
 pub use console::{
     ConsoleOptions, ConsoleState, Mail, MailError, PasswordError, SendMail, console_router,
     hash_password,
 };
 pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
-pub use serve::{Listener, ServeLimits, listen, serve};
+pub use serve::{Listener, listen, serve};
+pub use serve_limits::ServeLimits;
 pub use stripe::{BuyOutcome, OpenSession, SessionError, SessionOrder, Stripe};

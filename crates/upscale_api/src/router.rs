@@ -17,11 +17,12 @@ use crate::{
     api_state::ApiState,
     create_upscale::create_upscale,
     error::ApiError,
+    follow,
     get_upscale::get_upscale,
     health::{healthz, readyz},
     openapi::get_openapi,
     results::deliver,
-    stripe, trail,
+    stripe,
 };
 
 /// The contract's two endpoints, its description, the probes and Stripe's webhook. `HEAD` answers wherever `GET` does.
@@ -64,7 +65,7 @@ pub(crate) fn bounded(
     routes
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(bounds, answer_in_time))
-        .layer(middleware::from_fn(trail::follow))
+        .layer(middleware::from_fn(follow::follow))
 }
 
 async fn not_found() -> ApiError {
@@ -121,7 +122,7 @@ mod tests {
     use upscale_store::{Results, Store, StoreOptions};
 
     use super::*;
-    use crate::api_state::ApiLimits;
+    use crate::api_limits::ApiLimits;
 
     async fn panics() -> ApiError {
         panic!("with a secret in its text")

@@ -15,7 +15,7 @@ use governor::{
 };
 use upscale_core::AccountId;
 
-use crate::{api_state::ApiLimits, error::ApiError};
+use crate::{api_limits::ApiLimits, error::ApiError};
 
 /// Entries kept before those at rest are dropped; an entry is some 100 bytes.
 const ENTRIES_TIDY: usize = 20_000;

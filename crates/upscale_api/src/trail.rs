@@ -1,19 +1,12 @@
-//! The outermost layer: gives each request its id, follows what is learnt about it, and finishes each
-//! answer: error body, `X-Request-Id`, rate headers, one log line. Nothing leaves without passing here.
+//! What is learnt about a request on its way: kept apart from the answer, and written beside it.
 
 use std::sync::{Arc, OnceLock};
 
-use axum::{
-    body::{Body, HttpBody},
-    extract::Request,
-    http::{HeaderValue, Method, StatusCode, Version, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
-use upscale_core::{AccountId, InvalidRequest, KeyId, RequestId, TaskId};
+use axum::{extract::FromRequestParts, http::request::Parts};
+use upscale_core::{AccountId, KeyId, RequestId, TaskId};
 use upscale_store::RateWindow;
 
-use crate::{access_log::Line, error::ApiError, leftover::Leftover, rate_headers};
+use crate::error::ApiError;
 
 /// What is learnt about one request on its way, for its log line and its headers: kept apart from the
 /// handler's answer, so that a panic or a timeout loses none of it.
@@ -31,98 +24,29 @@ pub(crate) struct Trail {
     pub(crate) window: OnceLock<RateWindow>,
 }
 
-/// Wraps every route and fallback of both listeners.
-pub(crate) async fn follow(mut request: Request, next: Next) -> Response {
-    // Without randomness no id, no task and no key can be made: there is nothing to serve with.
-    let Ok(request_id) = RequestId::random() else {
-        let wait = [(header::RETRY_AFTER, "1")];
-        return (StatusCode::SERVICE_UNAVAILABLE, wait).into_response();
-    };
-    let trail = Arc::new(Trail {
-        request_id,
-        caller: OnceLock::new(),
-        task_id: OnceLock::new(),
-        made_the_task: OnceLock::new(),
-        window: OnceLock::new(),
-    });
-    request.extensions_mut().insert(Arc::clone(&trail));
-    let line = Line::begin(&trail, &request);
-    let is_head = request.method() == Method::HEAD;
-    let response = answer(&trail, request, next).await;
-    line.write(&response);
-    if is_head {
-        return without_body(response);
+impl Trail {
+    /// Of a request of which nothing is known yet.
+    pub(crate) fn of(request_id: RequestId) -> Self {
+        Self {
+            request_id,
+            caller: OnceLock::new(),
+            task_id: OnceLock::new(),
+            made_the_task: OnceLock::new(),
+            window: OnceLock::new(),
+        }
     }
-    response
 }
 
-async fn answer(trail: &Trail, request: Request, next: Next) -> Response {
-    // Hyper drops a Content-Length beside a Transfer-Encoding unseen; a proxy in front may have believed
-    // it. Whatever follows on this connection could be a smuggled request, so nothing may follow.
-    let must_close = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let (request, leftover) = Leftover::share(request);
-    let answer = match check_host(&request) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    };
-    let mut response = finish(trail, answer);
-    if must_close {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
-    }
-    if let Some(leftover) = leftover {
-        leftover.discard(response.headers()).await;
-    }
-    response
-}
+/// The request's trail, for handlers that add to it.
+pub(crate) struct Followed(pub(crate) Arc<Trail>);
 
-/// RFC 9112 section 3.2: an HTTP/1.1 request without exactly one Host is answered with 400.
-fn check_host(request: &Request) -> Result<(), ApiError> {
-    let hosts = request.headers().get_all(header::HOST).iter().count();
-    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
-        let message = "The Host header must be sent exactly once.".to_owned();
-        return Err(InvalidRequest::Request(message).into());
-    }
-    Ok(())
-}
+impl<S: Send + Sync> FromRequestParts<S> for Followed {
+    type Rejection = ApiError;
 
-fn finish(trail: &Trail, mut response: Response) -> Response {
-    let id = trail.request_id.as_str();
-    if let Some(error) = response.extensions().get::<ApiError>() {
-        let body = serde_json::to_vec(&error.body(id)).unwrap_or_default();
-        let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        *response.body_mut() = Body::from(body);
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let trail = parts.extensions.get::<Arc<Trail>>().cloned();
+        trail.map(Self).ok_or_else(|| ApiError::Internal {
+            detail: "the route is not wrapped by the trail layer".to_owned(),
+        })
     }
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::try_from(id) {
-        headers.insert("x-request-id", value);
-    }
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    if let Some(window) = trail.window.get() {
-        rate_headers::write(window, headers);
-    }
-    response
-}
-
-/// The answer to HEAD: all headers of the GET, its length included (RFC 9110 section 9.3.2). The router would
-/// do so, but before errors are rendered here.
-fn without_body(mut response: Response) -> Response {
-    let length = response.body().size_hint().exact();
-    if let Some(length) = length.filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
-        let headers = response.headers_mut();
-        headers
-            .entry(header::CONTENT_LENGTH)
-            .or_insert_with(|| HeaderValue::from(length));
-    }
-    *response.body_mut() = Body::empty();
-    response
 }

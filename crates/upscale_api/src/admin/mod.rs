@@ -36,7 +36,7 @@ use axum::{
 
 use crate::{
     access_log::PagesOf,
-    pages::{assets, error, page::add_security_headers},
+    pages::{error, page},
     router::{Bounds, bounded},
 };
 
@@ -77,7 +77,7 @@ pub fn admin_router(state: AdminState) -> Router {
             state.clone(),
             visitor::recognise,
         ))
-        .route("/assets/{file}", get(assets::asset))
+        .route("/assets/{file}", get(page::asset))
         .layer(middleware::from_fn(host::check))
         .layer(middleware::from_fn(add_headers))
         .with_state(state);
@@ -86,6 +86,6 @@ pub fn admin_router(state: AdminState) -> Router {
 
 async fn add_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    add_security_headers(response.headers_mut(), false);
+    page::add_security_headers(response.headers_mut(), false);
     response
 }

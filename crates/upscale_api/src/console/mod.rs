@@ -10,6 +10,7 @@ mod form;
 mod keys;
 mod ledger_file;
 mod mail;
+mod mailer;
 mod overview;
 mod page;
 mod password;
@@ -25,9 +26,10 @@ mod snippets;
 mod state;
 mod task_view;
 mod tasks;
+mod tries;
 
 pub use self::{
-    mail::{Mail, MailError, SendMail},
+    mailer::{Mail, MailError, SendMail},
     password::{PasswordError, hash_password},
     state::{ConsoleOptions, ConsoleState},
 };
@@ -39,7 +41,7 @@ use axum::{
 
 use crate::{
     access_log::PagesOf,
-    pages::{assets, error, shown},
+    pages::{error, shown},
     router::{Bounds, bounded},
 };
 
@@ -85,7 +87,7 @@ pub fn console_router(state: ConsoleState) -> Router {
             state.clone(),
             session::recognise,
         ))
-        .route("/assets/{file}", get(assets::asset))
+        .route("/assets/{file}", get(page::asset))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             page::add_headers,

@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::{session::Visitor, state::ConsoleState};
-pub(crate) use crate::pages::page::{Layout, Link, Sources, add_security_headers, show};
+pub(crate) use crate::pages::page::{Layout, Link, Sources, add_security_headers, asset, show};
 use crate::pages::query::Done;
 
 const LINKS: [Link; 7] = [

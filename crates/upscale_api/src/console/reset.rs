@@ -17,8 +17,9 @@ use super::{
     page::{Layout, show},
     password::check_password,
     session::Visitor,
-    sign_in::{HOUR_SECONDS, Problem, count, count_tries, refuse_for, too_many},
+    sign_in::Problem,
     state::ConsoleState,
+    tries::{HOUR_SECONDS, count, count_tries, refuse_for, too_many},
 };
 
 /// Mails to one address in an hour.
@@ -59,7 +60,7 @@ pub(crate) async fn ask(
     let typed = form.fields.get("email");
     let mut page = AskPage::new(&state, &form.visitor, typed);
     if let Some(seconds) = count_tries(&state, &form.visitor, typed).await? {
-        page.problem = too_many(seconds);
+        page.problem = Problem::form(too_many(seconds));
         return Ok(refuse_for(seconds, &page));
     }
     let email = match Email::parse(typed) {
@@ -115,7 +116,10 @@ pub(crate) async fn reset(
     let (token, user) = find(&state, &token).await?;
     let again = |problem| page(&form.visitor, &token, &user, problem);
     if let Some(seconds) = count_tries(&state, &form.visitor, user.email.as_str()).await? {
-        return Ok(refuse_for(seconds, &again(too_many(seconds))));
+        return Ok(refuse_for(
+            seconds,
+            &again(Problem::form(too_many(seconds))),
+        ));
     }
     let password = form.fields.get("password");
     if let Err(error) = check_password(password) {

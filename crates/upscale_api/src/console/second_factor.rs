@@ -19,8 +19,8 @@ use super::{
     mail::{Change, tell_change},
     page::{Layout, show},
     settings::SettingsPage,
-    sign_in::{count_tries, refuse_for, too_many},
     state::ConsoleState,
+    tries::{count_tries, refuse_for, too_many},
 };
 
 /// Bytes of a secret (RFC 4226 section 4 recommends 160 bits).
@@ -106,7 +106,7 @@ pub(crate) async fn turn_off(
     let user = &form.who.session.user;
     let mut page = SettingsPage::new(&form.who);
     if let Some(seconds) = count_tries(&state, &form.who.visitor, user.email.as_str()).await? {
-        page.off_problem = too_many(seconds).form;
+        page.off_problem = Some(too_many(seconds));
         return Ok(refuse_for(seconds, &page));
     }
     let (password, hash) = (form.fields.get("password"), user.password_hash.as_deref());

@@ -14,8 +14,8 @@ use super::{
     page::{Layout, show},
     password::check_password,
     session::SignedIn,
-    sign_in::{count_tries, refuse_for, too_many},
     state::ConsoleState,
+    tries::{count_tries, refuse_for, too_many},
 };
 use crate::pages::query::{Done, PageQuery};
 
@@ -61,7 +61,7 @@ pub(crate) async fn change_password(
     let (user, visitor) = (&form.who.session.user, &form.who.visitor);
     let mut page = SettingsPage::new(&form.who);
     if let Some(seconds) = count_tries(&state, visitor, user.email.as_str()).await? {
-        page.current_problem = too_many(seconds).form;
+        page.current_problem = Some(too_many(seconds));
         return Ok(refuse_for(seconds, &page));
     }
     let (current, new) = (form.fields.get("current"), form.fields.get("new"));

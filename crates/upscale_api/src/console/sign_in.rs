@@ -4,12 +4,11 @@
 use askama::Template;
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Redirect, Response},
 };
-use sha2::{Digest, Sha256};
-use upscale_core::{Email, hex};
-use upscale_store::{AttemptOutcome, User, UserOutcome};
+use upscale_core::Email;
+use upscale_store::{User, UserOutcome};
 
 use super::{
     error::ConsoleError,
@@ -19,16 +18,11 @@ use super::{
     second_factor::takes_code,
     session::Visitor,
     state::ConsoleState,
+    tries::{HOUR_SECONDS, count, count_tries, refuse_for, too_many},
 };
 
-/// Tries to sign in or up, or to reset a password, from one address in a window.
-const ADDRESS_TRIES: u32 = 30;
-/// Tries to sign in with one e-mail address in a window, from wherever.
-const EMAIL_TRIES: u32 = 10;
 /// New users from one address in an hour.
 const SIGN_UPS: u32 = 10;
-const WINDOW_SECONDS: i64 = 15 * 60;
-pub(crate) const HOUR_SECONDS: i64 = 3_600;
 
 #[derive(Template)]
 #[template(path = "console/sign_in.html")]
@@ -86,7 +80,7 @@ pub(crate) async fn sign_in(
 ) -> Result<Response, ConsoleError> {
     let typed = form.fields.get("email");
     if let Some(seconds) = count_tries(&state, &form.visitor, typed).await? {
-        let page = sign_in_again(&form, too_many(seconds));
+        let page = sign_in_again(&form, Problem::form(too_many(seconds)));
         return Ok(refuse_for(seconds, &page));
     }
     let Some(user) = find_right_user(&state, &form.fields).await? else {
@@ -174,7 +168,10 @@ pub(crate) async fn sign_up(
     }
     let subject = format!("sign-up {}", form.visitor.address);
     if let Some(seconds) = count(&state, &subject, SIGN_UPS, HOUR_SECONDS).await? {
-        return Ok(refuse_for(seconds, &again(too_many(seconds))));
+        return Ok(refuse_for(
+            seconds,
+            &again(Problem::form(too_many(seconds))),
+        ));
     }
     let hash = state.passwords.hash(password).await?;
     match state
@@ -223,56 +220,4 @@ pub(crate) async fn sign_out_everywhere(
     state.api.store.end_sessions(user).await?;
     let cookies: HeaderMap = form.who.visitor.sign_out(&state).await?;
     Ok((cookies, Redirect::to("/sign-in")).into_response())
-}
-
-/// Counts a try by address and by what was typed as e-mail; the seconds to wait when there were too many of either.
-pub(crate) async fn count_tries(
-    state: &ConsoleState,
-    visitor: &Visitor,
-    email: &str,
-) -> Result<Option<i64>, ConsoleError> {
-    let by_address = format!("address {}", visitor.address);
-    if let Some(seconds) = count(state, &by_address, ADDRESS_TRIES, WINDOW_SECONDS).await? {
-        return Ok(Some(seconds));
-    }
-    // A hash, because people type their passwords into the wrong field.
-    let typed = email.trim().to_ascii_lowercase();
-    let by_email = format!("e-mail {}", hex(&Sha256::digest(typed.as_bytes())));
-    count(state, &by_email, EMAIL_TRIES, WINDOW_SECONDS).await
-}
-
-/// Counts one try of this subject; the seconds to wait when there were too many.
-pub(crate) async fn count(
-    state: &ConsoleState,
-    subject: &str,
-    limit: u32,
-    window_seconds: i64,
-) -> Result<Option<i64>, ConsoleError> {
-    let counted = state
-        .api
-        .store
-        .count_attempt(subject, limit, window_seconds);
-    match counted.await? {
-        AttemptOutcome::Allowed => Ok(None),
-        AttemptOutcome::TooMany {
-            retry_after_seconds,
-        } => Ok(Some(retry_after_seconds)),
-    }
-}
-
-pub(crate) fn too_many(seconds: i64) -> Problem {
-    let minutes = (seconds + 59) / 60;
-    let unit = if minutes == 1 { "minute" } else { "minutes" };
-    Problem::form(format!(
-        "Too many tries. Wait {minutes} {unit} and try again."
-    ))
-}
-
-/// The page with 429 and when to come back.
-pub(crate) fn refuse_for(seconds: i64, page: &impl Template) -> Response {
-    metrics::counter!("upscale_limits_hit_total", "limit" => "sign_in").increment(1);
-    let mut response = show(StatusCode::TOO_MANY_REQUESTS, page);
-    let headers = response.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    response
 }

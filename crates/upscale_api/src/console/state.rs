@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    mail::{Mailer, SendMail},
+    mailer::{Mailer, SendMail},
     password::Passwords,
 };
 use crate::api_state::ApiState;

@@ -11,8 +11,8 @@ use super::{
     shown::{self, Moment, money, state_word},
     snippets::{Snippet, snippets},
     state::ConsoleState,
-    tasks::result_url,
 };
+use crate::error::ApiError;
 
 /// A token that names no file.
 const ANY_NAME: &str = "00000000000000000000000000";
@@ -106,6 +106,15 @@ impl TaskView {
 }
 
 impl ConsoleState {
+    /// A new URL for the result's file.
+    pub(crate) async fn result_url(&self, file: &ResultFile) -> Result<String, ConsoleError> {
+        let minted = self.api.mint_result_url(file).await;
+        minted.map_err(|error| match error {
+            ApiError::Unavailable { detail, .. } => ConsoleError::Busy(detail),
+            error => ConsoleError::Broken(error.to_string()),
+        })
+    }
+
     /// Pages with pictures load them from where results are served, which sends the browser on to the bucket, where
     /// there is one. Signing a link to any name says where that is; nothing is asked of it.
     pub(crate) async fn result_pictures(&self) -> Result<Sources, ConsoleError> {
@@ -132,7 +141,7 @@ async fn result_view(
     let url = if record.result_removed {
         None
     } else {
-        Some(result_url(state, file).await?)
+        Some(state.result_url(file).await?)
     };
     let factor = record.task.parameters.scale.factor() as u32;
     Ok(ResultView {

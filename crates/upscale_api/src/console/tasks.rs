@@ -19,12 +19,9 @@ use super::{
     state::ConsoleState,
     task_view::TaskView,
 };
-use crate::{
-    error::ApiError,
-    pages::{
-        listing::{Page, asked_for, cursor},
-        query::{PageQuery, TasksOf},
-    },
+use crate::pages::{
+    listing::{Page, asked_for, cursor},
+    query::{PageQuery, TasksOf},
 };
 
 /// Tasks of one page.
@@ -76,7 +73,7 @@ impl TaskRow {
         };
         let thumbnail = match file {
             Some(file) if !record.result_removed && file.size_bytes <= THUMBNAIL_BYTES_MAX => {
-                Some(result_url(state, file).await?)
+                Some(state.result_url(file).await?)
             }
             _ => None,
         };
@@ -93,18 +90,6 @@ impl TaskRow {
             size: file.map(|file| format!("{} × {}", file.width, file.height)),
         })
     }
-}
-
-/// A new URL for the result's file.
-pub(crate) async fn result_url(
-    state: &ConsoleState,
-    file: &upscale_core::ResultFile,
-) -> Result<String, ConsoleError> {
-    let minted = state.api.mint_result_url(file).await;
-    minted.map_err(|error| match error {
-        ApiError::Unavailable { detail, .. } => ConsoleError::Busy(detail),
-        error => ConsoleError::Broken(error.to_string()),
-    })
 }
 
 fn took(record: &TaskRecord) -> Option<String> {

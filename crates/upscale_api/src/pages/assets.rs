@@ -3,15 +3,8 @@
 
 use std::sync::LazyLock;
 
-use axum::{
-    extract::Path,
-    http::header,
-    response::{IntoResponse, Response},
-};
 use sha2::{Digest, Sha256};
 use upscale_core::hex;
-
-use super::error::ConsoleError;
 
 const STYLE: &str = include_str!("../../assets/console.css");
 const SCRIPT: &str = include_str!("../../assets/console.js");
@@ -27,17 +20,20 @@ fn url(name: &str, text: &str) -> String {
     format!("/assets/{name}?{}", &hash[..16])
 }
 
-/// Serves one of them.
-pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, ConsoleError> {
-    let (kind, text) = match file.as_str() {
+/// One of them.
+pub(crate) struct Asset {
+    /// Its media type.
+    pub(crate) kind: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// The one of this name.
+pub(crate) fn find_asset(name: &str) -> Option<Asset> {
+    let (kind, text) = match name {
         "console.css" => ("text/css; charset=utf-8", STYLE),
         "console.js" => ("text/javascript; charset=utf-8", SCRIPT),
         "icon.svg" => ("image/svg+xml", ICON),
-        _ => return Err(ConsoleError::NotFound),
+        _ => return None,
     };
-    let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-    ];
-    Ok((headers, text).into_response())
+    Some(Asset { kind, text })
 }

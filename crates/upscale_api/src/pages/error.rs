@@ -5,14 +5,11 @@ use std::any::Any;
 use askama::Template;
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Redirect, Response},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 use upscale_store::StoreError;
 
-use super::{
-    assets::{ICON_URL, STYLE_URL},
-    page::show,
-};
+use super::assets::{ICON_URL, STYLE_URL};
 
 /// Why a page is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -136,15 +133,16 @@ impl IntoResponse for ConsoleError {
             Self::Broken(detail) => tracing::error!(detail, "a page broke"),
             _ => {}
         }
-        let mut response = show(
-            status,
-            &ErrorPage {
-                title,
-                message: &self.to_string(),
-                style: &STYLE_URL,
-                icon: &ICON_URL,
-            },
-        );
+        let message = self.to_string();
+        let page = ErrorPage {
+            title,
+            message: &message,
+            style: &STYLE_URL,
+            icon: &ICON_URL,
+        };
+        // Not `show`, which answers a template that fails with an error's page.
+        let html = page.render().unwrap_or_default();
+        let mut response = (status, Html(html)).into_response();
         self.add_headers(response.headers_mut());
         response
     }

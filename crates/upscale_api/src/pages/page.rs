@@ -1,14 +1,15 @@
-//! What every page has: the layout around it, and headers that let it load nothing from elsewhere, be framed by
+//! What every page has: the layout around it and the files that it names, and headers that let it load nothing from elsewhere, be framed by
 //! nobody and leave nothing behind. What stands in its navigation each console says itself.
 
 use askama::Template;
 use axum::{
+    extract::Path,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 
 use super::{
-    assets::{ICON_URL, SCRIPT_URL, STYLE_URL},
+    assets::{ICON_URL, SCRIPT_URL, STYLE_URL, find_asset},
     error::ConsoleError,
 };
 
@@ -78,6 +79,16 @@ pub(crate) fn show(status: StatusCode, page: &impl Template) -> Response {
         Ok(html) => (status, Html(html)).into_response(),
         Err(error) => ConsoleError::Broken(error.to_string()).into_response(),
     }
+}
+
+/// `GET /assets/{file}`: what the layout names.
+pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, ConsoleError> {
+    let asset = find_asset(&file).ok_or(ConsoleError::NotFound)?;
+    let headers = [
+        (header::CONTENT_TYPE, asset.kind),
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    Ok((headers, asset.text).into_response())
 }
 
 /// Where a page may load from beside its own origin; of each source only the origin counts.

@@ -12,7 +12,7 @@ use upscale_core::{Timestamp, is_token};
 use upscale_store::{Link, ResultRecord};
 
 use super::range::{Asked, asked};
-use crate::{api_state::ApiState, error::ApiError, extract::Followed};
+use crate::{api_state::ApiState, error::ApiError, trail::Followed};
 
 /// Seconds that a bucket honours a link: time to follow it, not to keep it. Whoever comes back asks here again, so
 /// that expiry, retention and rotated keys are judged in one place.
@@ -30,7 +30,8 @@ pub(crate) async fn deliver(
     let name = path.ok().and_then(|Path(file)| token_of(&file));
     let name = name.ok_or(ApiError::NotFound)?;
     let expires_at = state
-        .check_signature(&name, &query.unwrap_or_default())
+        .signing_keys
+        .check(&state.store, &name, &query.unwrap_or_default())
         .await?
         .ok_or(ApiError::NotFound)?;
     let record = state.store.find_result(&name).await?;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use upscale_core::{ResultFile, Timestamp, limits::RESULT_URL_SECONDS};
+use upscale_core::{Timestamp, limits::RESULT_URL_SECONDS};
 use upscale_store::{SigningKey, Store, StoreError};
 
-use crate::{api_state::ApiState, error::ApiError};
+use crate::error::ApiError;
 
 /// Keys are read again after this long, so that a rotation elsewhere is noticed.
 const FRESH_SECONDS: i64 = 10;
@@ -21,6 +21,32 @@ pub(crate) struct SigningKeys {
 }
 
 impl SigningKeys {
+    /// Path and query of a new URL for the file of this name, good for an hour from now.
+    pub(crate) async fn sign(&self, store: &Store, name: &str) -> Result<String, ApiError> {
+        let keys = self.read(store, FRESH_SECONDS).await?;
+        let newest = keys.first().ok_or_else(|| ApiError::Internal {
+            detail: "the store has no signing key".to_owned(),
+        })?;
+        let expires = store.now().unix_seconds() + RESULT_URL_SECONDS;
+        Ok(signed_path(newest, name, expires))
+    }
+
+    /// When the URL expires, if we signed it; none for everything else.
+    pub(crate) async fn check(
+        &self,
+        store: &Store,
+        name: &str,
+        query: &str,
+    ) -> Result<Option<Timestamp>, ApiError> {
+        let Some(claims) = Claims::parse(query) else {
+            return Ok(None);
+        };
+        let found = self.find(store, claims.key_id).await?;
+        Ok(found
+            .filter(|key| is_signed(key, name, &claims))
+            .map(|_| Timestamp::from_micros(0).plus_seconds(claims.expires)))
+    }
+
     async fn read(
         &self,
         store: &Store,
@@ -57,37 +83,6 @@ impl SigningKeys {
             return Ok(Some(key));
         }
         Ok(with_id(self.read(store, 1).await?))
-    }
-}
-
-impl ApiState {
-    /// A new URL for this file, good for an hour from now.
-    pub(crate) async fn mint_result_url(&self, file: &ResultFile) -> Result<String, ApiError> {
-        let keys = self.signing_keys.read(&self.store, FRESH_SECONDS).await?;
-        let newest = keys.first().ok_or_else(|| ApiError::Internal {
-            detail: "the store has no signing key".to_owned(),
-        })?;
-        let expires = self.store.now().unix_seconds() + RESULT_URL_SECONDS;
-        Ok(format!(
-            "{}{}",
-            self.result_url,
-            signed_path(newest, &file.name, expires)
-        ))
-    }
-
-    /// When the URL expires, if we signed it; none for everything else.
-    pub(crate) async fn check_signature(
-        &self,
-        name: &str,
-        query: &str,
-    ) -> Result<Option<Timestamp>, ApiError> {
-        let Some(claims) = Claims::parse(query) else {
-            return Ok(None);
-        };
-        let found = self.signing_keys.find(&self.store, claims.key_id).await?;
-        Ok(found
-            .filter(|key| is_signed(key, name, &claims))
-            .map(|_| Timestamp::from_micros(0).plus_seconds(claims.expires)))
     }
 }
 

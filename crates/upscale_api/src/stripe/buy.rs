@@ -1,18 +1,11 @@
-//! Purchases through Stripe: the price table, the order before a payment, and the signed events after it. The one
-//! call to Stripe (a Checkout Session) is made by whoever starts the service and handed in: this room opens no
-//! connections.
-
-mod event;
-mod signature;
-mod webhook;
+//! The way to a payment: the price table, a checkout that is kept, and the page where it is paid. The one call to Stripe (a
+//! Checkout Session) is made by whoever starts the service and handed in: this room opens no connections.
 
 use std::{pin::Pin, sync::Arc};
 
 use upscale_core::{AccountId, Package};
 use upscale_store::{Checkout, CheckoutOutcome, Store};
 use url::Url;
-
-pub(crate) use self::webhook::receive;
 
 /// How purchases are made. Without it there are none, and operators credit accounts.
 #[derive(Clone)]
