@@ -4,7 +4,7 @@
 use upscale_core::{Pixels, Rows, WrongSampleCount};
 
 use crate::check::OutputCheck;
-use crate::decode::Source;
+use crate::decoded::Source;
 use crate::error::WriteError;
 use crate::shrink::Group;
 

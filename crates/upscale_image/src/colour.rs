@@ -6,7 +6,6 @@ mod profile;
 
 use png::SourceChromaticities;
 
-use crate::decode::Layout;
 use curve::{Curve, Curves};
 use profile::Profile;
 
@@ -25,6 +24,32 @@ pub(crate) struct Colour {
     pub(crate) primaries: Option<Primaries>,
     /// How far apart the channels of a gray pixel may be: a level and a half where lossy WebP computed them, else 0.
     pub(crate) gray_tolerance: f32,
+}
+
+/// Which samples a pixel has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Gray,
+    GrayAlpha,
+    Rgb,
+    Rgba,
+    /// Amounts of ink: 0 is paper, 1 is full ink.
+    Cmyk,
+}
+
+impl Layout {
+    pub(crate) fn channels(self) -> usize {
+        match self {
+            Self::Gray => 1,
+            Self::GrayAlpha => 2,
+            Self::Rgb => 3,
+            Self::Rgba | Self::Cmyk => 4,
+        }
+    }
+
+    pub(crate) fn has_alpha(self) -> bool {
+        matches!(self, Self::GrayAlpha | Self::Rgba)
+    }
 }
 
 /// White point and primaries as the PNG says them.

@@ -4,7 +4,7 @@
 
 use upscale_core::Compression;
 
-use crate::decode::Layout;
+use crate::colour::Layout;
 
 /// Side of a JPEG's blocks.
 const BLOCK: usize = 8;

@@ -1,76 +1,16 @@
 //! From bytes to a [`Source`]: magic, header, caps, and only then a decoder; upright, colour apart from alpha, gray as
 //! gray, with what is needed to write the result in the same colours, depth and density.
 
-use upscale_core::{Compression, Condition, Pixels};
+use upscale_core::{Condition, Pixels};
 
 use crate::alpha;
-use crate::colour::curve::Curves;
-use crate::colour::{Colour, Tag};
 use crate::compression::believed;
-use crate::density::Density;
+use crate::decoded::{Decoded, Source};
 use crate::error::ImageError;
 use crate::estimate::estimate;
-use crate::orientation::Orientation;
-use crate::sniff::{Format, Header, sniff};
+use crate::format::Format;
+use crate::sniff::{Header, sniff};
 use crate::{from_png, from_webp, jpeg};
-
-/// A customer's picture, ready for the networks.
-#[derive(Debug, Clone)]
-pub struct Source {
-    /// Colour, upright; 1 channel when the picture is gray, else 3; bled outward under alpha 0.
-    pub color: Pixels,
-    /// Alpha, 1 channel; `None` when the picture is opaque.
-    pub alpha: Option<Pixels>,
-    /// The file it came from.
-    pub header: Header,
-    /// How its colour was compressed, how noisy and how soft it is; alpha is lossless, or as good as that, in every
-    /// format.
-    pub condition: Condition,
-    pub(crate) sixteen_bit: bool,
-    pub(crate) tag: Tag,
-    pub(crate) curves: Option<Curves>,
-    pub(crate) density: Option<Density>,
-}
-
-/// Samples as a decoder gives them: interleaved, `[0, 1]`, not yet turned.
-pub(crate) struct Decoded {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    pub(crate) layout: Layout,
-    pub(crate) samples: Vec<f32>,
-    pub(crate) sixteen_bit: bool,
-    pub(crate) colour: Colour,
-    pub(crate) orientation: Orientation,
-    pub(crate) density: Option<Density>,
-    /// What the file says of itself.
-    pub(crate) compression: Compression,
-}
-
-/// Which samples a pixel has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
-    Gray,
-    GrayAlpha,
-    Rgb,
-    Rgba,
-    /// Amounts of ink: 0 is paper, 1 is full ink.
-    Cmyk,
-}
-
-impl Layout {
-    pub(crate) fn channels(self) -> usize {
-        match self {
-            Self::Gray => 1,
-            Self::GrayAlpha => 2,
-            Self::Rgb => 3,
-            Self::Rgba | Self::Cmyk => 4,
-        }
-    }
-
-    fn has_alpha(self) -> bool {
-        matches!(self, Self::GrayAlpha | Self::Rgba)
-    }
-}
 
 /// Reads format and size and nothing else; allocates nothing for pixels.
 ///
@@ -130,8 +70,9 @@ fn assemble(header: Header, decoded: Decoded) -> Result<Source, ImageError> {
     let mut alpha_pixels = None;
     if let Some(alpha) = alpha {
         let alpha = pixels(header.format, width, height, 1, alpha)?;
-        color = alpha::bleed(color, &alpha)
-            .map_err(|_| damaged(header.format, "its alpha channel does not fit the picture"))?;
+        color = alpha::bleed(color, &alpha).map_err(|_| {
+            ImageError::damaged(header.format, "its alpha channel does not fit the picture")
+        })?;
         alpha_pixels = Some(alpha);
     }
     let condition = Condition {
@@ -171,9 +112,5 @@ fn pixels(
     samples: Vec<f32>,
 ) -> Result<Pixels, ImageError> {
     Pixels::new(width, height, channels, samples)
-        .map_err(|_| damaged(format, "its size does not fit its samples"))
-}
-
-pub(crate) fn damaged(format: Format, what: &'static str) -> ImageError {
-    ImageError::Damaged { format, what }
+        .map_err(|_| ImageError::damaged(format, "its size does not fit its samples"))
 }

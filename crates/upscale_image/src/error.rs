@@ -2,7 +2,7 @@
 //! numbers and name formats, never a path, a library or a line of code.
 
 use crate::check::CheckFailure;
-use crate::sniff::Format;
+use crate::format::Format;
 
 /// Why a file cannot be upscaled. Every one is final: the same bytes fail the same way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +67,12 @@ pub enum ImageError {
         /// What is wrong, in a customer's words.
         what: &'static str,
     },
+}
+
+impl ImageError {
+    pub(crate) fn damaged(format: Format, what: &'static str) -> Self {
+        Self::Damaged { format, what }
+    }
 }
 
 /// Why a result could not be written.

@@ -9,13 +9,14 @@ use png::{
 
 use upscale_core::Compression;
 
-use crate::colour::{Colour, Primaries};
-use crate::decode::{Decoded, Layout, damaged};
+use crate::colour::{Colour, Layout, Primaries};
+use crate::decoded::Decoded;
 use crate::density::Density;
 use crate::error::ImageError;
 use crate::exif::Exif;
+use crate::format::Format;
 use crate::orientation::Orientation;
-use crate::sniff::{Format, Header};
+use crate::sniff::Header;
 
 /// What the decoder may allocate beside the picture: profile, EXIF, a few rows. A 64 KiB deflate stream can grow to
 /// 64 MiB; no real profile is over 4 MiB.
@@ -25,7 +26,7 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Header, ImageError> {
     // The header chunk comes first and at a fixed place; the decoder has no word for a side of 0.
     let is_zero = |at: usize| bytes.get(at..at + 4).is_some_and(|side| side == [0; 4]);
     if is_zero(16) || is_zero(20) {
-        return Err(damaged(Format::Png, "its width or height is 0"));
+        return Err(ImageError::damaged(Format::Png, "its width or height is 0"));
     }
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits());
     let info = decoder
@@ -94,7 +95,7 @@ fn buffer_size(reader: &Reader<Cursor<&[u8]>>, pixels_max: u64) -> Result<usize,
     reader
         .output_buffer_size()
         .filter(|size| *size as u64 <= pixels_max.saturating_mul(8))
-        .ok_or_else(|| damaged(Format::Png, "its rows do not fit its size"))
+        .ok_or_else(|| ImageError::damaged(Format::Png, "its rows do not fit its size"))
 }
 
 fn layout(color_type: ColorType) -> Result<Layout, ImageError> {
@@ -103,7 +104,7 @@ fn layout(color_type: ColorType) -> Result<Layout, ImageError> {
         ColorType::GrayscaleAlpha => Ok(Layout::GrayAlpha),
         ColorType::Rgb => Ok(Layout::Rgb),
         ColorType::Rgba => Ok(Layout::Rgba),
-        ColorType::Indexed => Err(damaged(Format::Png, "its palette is missing")),
+        ColorType::Indexed => Err(ImageError::damaged(Format::Png, "its palette is missing")),
     }
 }
 
@@ -159,5 +160,5 @@ fn explain(bytes: &[u8], error: &DecodingError) -> ImageError {
         DecodingError::LimitsExceeded => "it unpacks to far more data than its picture needs",
         _ => "its data cannot be decoded",
     };
-    damaged(Format::Png, what)
+    ImageError::damaged(Format::Png, what)
 }

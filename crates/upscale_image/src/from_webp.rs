@@ -4,12 +4,13 @@ use std::io::Cursor;
 
 use image_webp::{DecodingError, WebPDecoder};
 
-use crate::colour::Colour;
-use crate::decode::{Decoded, Layout, damaged};
+use crate::colour::{Colour, Layout};
+use crate::decoded::Decoded;
 use crate::error::ImageError;
 use crate::exif::Exif;
+use crate::format::Format;
 use crate::orientation::Orientation;
-use crate::sniff::{Format, Header};
+use crate::sniff::Header;
 use crate::vp8_header;
 
 /// What one metadata chunk may take; the decoder has no limit of its own.
@@ -22,7 +23,10 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Header, ImageError> {
     let decoder = open(bytes)?;
     let (width, height) = decoder.dimensions();
     if width == 0 || height == 0 {
-        return Err(damaged(Format::WebP, "its width or height is 0"));
+        return Err(ImageError::damaged(
+            Format::WebP,
+            "its width or height is 0",
+        ));
     }
     Ok(Header {
         format: Format::WebP,
@@ -106,5 +110,5 @@ fn explain(bytes: &[u8], error: &DecodingError) -> ImageError {
         DecodingError::HuffmanError => "its Huffman tables or codes are wrong",
         _ => "its data cannot be decoded",
     };
-    damaged(Format::WebP, what)
+    ImageError::damaged(Format::WebP, what)
 }

@@ -14,11 +14,12 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use crate::colour::Colour;
-use crate::decode::{Decoded, Layout};
+use crate::colour::{Colour, Layout};
+use crate::decoded::Decoded;
 use crate::error::ImageError;
+use crate::format::Format;
 use crate::orientation::Orientation;
-use crate::sniff::{Format, Header};
+use crate::sniff::Header;
 use chroma::Doubled;
 use huffman::Fault;
 use scans::{Component, Frame, check_scans};
@@ -52,7 +53,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ImageError> {
             .exif
             .map_or(Orientation::UPRIGHT, |exif| exif.orientation),
         density: segments.jfif_density.or(exif_density),
-        compression: quantisation::compression(&segments),
+        compression: segments.table_means.compression(&segments.component_specs),
         colour: Colour {
             icc: segments.icc,
             ..Colour::default()
@@ -116,7 +117,9 @@ fn check_whole(bytes: &[u8], segments: &JpegSegments) -> Result<(), ImageError> 
     check_scans(bytes, frame).map_err(|fault| match fault {
         Fault::Short => truncated(bytes),
         Fault::Code => damaged("its picture data holds codes that mean nothing"),
-        Fault::Order => damaged("its picture data is out of order, or there is too much of it"),
+        Fault::OutOfOrder => {
+            damaged("its picture data is out of order, or there is too much of it")
+        }
     })
 }
 

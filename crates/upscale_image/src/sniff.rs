@@ -1,29 +1,7 @@
 //! What kind of file the first bytes say it is; the name it came under is nobody's business.
 
-use std::fmt;
-
 use crate::error::ImageError;
-
-/// The three accepted input formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// JPEG (JFIF, EXIF, Adobe or bare).
-    Jpeg,
-    /// PNG.
-    Png,
-    /// WebP, lossy or lossless.
-    WebP,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Jpeg => "JPEG",
-            Self::Png => "PNG",
-            Self::WebP => "WebP",
-        })
-    }
-}
+use crate::format::Format;
 
 /// What a file's header says, before anything is allocated for its pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

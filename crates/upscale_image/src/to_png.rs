@@ -16,7 +16,7 @@ use crate::alpha::AlphaPlane;
 use crate::balance::Balance;
 use crate::check::{Fidelity, OutputCheck};
 use crate::colour::Tag;
-use crate::decode::Source;
+use crate::decoded::Source;
 use crate::error::WriteError;
 use crate::shrink::Group;
 

@@ -1,8 +1,6 @@
 //! What explains the difference between a square of the source and its result: a softer lens, which is what restoration
 //! undoes, or another place, which is a fault. Least squares over sums of products.
 
-use super::square::add_sums;
-
 /// What the sums are of: the difference (source less result), then the four forms of a [`FilteredRow`].
 ///
 /// [`FilteredRow`]: super::filtered::FilteredRow
@@ -212,6 +210,23 @@ pub(crate) fn dot(first: &[f32], second: &[f32]) -> f64 {
         }
     }
     f64::from(lanes.iter().sum::<f32>() + rest)
+}
+
+/// Adds a row of interleaved samples to sums per channel.
+pub(super) fn add_sums(sums: &mut [f64; 3], row: &[f32], channels: usize) {
+    // Twenty-four lanes hold whole pixels of one channel or of three.
+    let mut lanes = [0.0_f32; 24];
+    for chunk in row.chunks(lanes.len()) {
+        lanes
+            .iter_mut()
+            .zip(chunk)
+            .for_each(|(lane, sample)| *lane += sample);
+    }
+    for pixel in lanes.chunks_exact(channels) {
+        sums.iter_mut()
+            .zip(pixel)
+            .for_each(|(sum, lane)| *sum += f64::from(*lane));
+    }
 }
 
 #[cfg(test)]

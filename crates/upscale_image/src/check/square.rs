@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use super::CheckFailure;
 use super::cells::CellSums;
+use super::failure::CheckFailure;
 use super::filtered::FilteredRow;
-use super::fit::{Fit, Place, dot, is_grainy};
+use super::fit::{Fit, Place, add_sums, dot, is_grainy};
 use crate::delta_e::{delta_e_2000, lab};
 
 /// What no blur of the result explains may be this much (root mean square, `[0, 1]`) where the source is smooth: 16
@@ -240,21 +240,4 @@ fn is_restored(error: f64, unexplained: f64, detail: f64, is_grainy: bool) -> bo
         RESTORED_UNEXPLAINED_SHARE
     };
     unexplained < share * error + RESTORED_UNEXPLAINED_PER_DETAIL * detail
-}
-
-/// Adds a row of interleaved samples to sums per channel.
-pub(super) fn add_sums(sums: &mut [f64; 3], row: &[f32], channels: usize) {
-    // Twenty-four lanes hold whole pixels of one channel or of three.
-    let mut lanes = [0.0_f32; 24];
-    for chunk in row.chunks(lanes.len()) {
-        lanes
-            .iter_mut()
-            .zip(chunk)
-            .for_each(|(lane, sample)| *lane += sample);
-    }
-    for pixel in lanes.chunks_exact(channels) {
-        sums.iter_mut()
-            .zip(pixel)
-            .for_each(|(sum, lane)| *sum += f64::from(*lane));
-    }
 }

@@ -9,7 +9,7 @@ pub(crate) enum Fault {
     /// Bits that are no code, a table that is none, or a run past the end of its block.
     Code,
     /// A restart marker is missing or out of turn, or data is left over.
-    Order,
+    OutOfOrder,
 }
 
 /// Codes up to this long are found by one look-up.
@@ -136,11 +136,11 @@ impl<'a> BitReader<'a> {
                 _ => skipped += 1,
             }
             if skipped > left_over_max + 1 {
-                return Err(Fault::Order);
+                return Err(Fault::OutOfOrder);
             }
         }
         if self.count as usize / 8 + skipped > left_over_max {
-            return Err(Fault::Order);
+            return Err(Fault::OutOfOrder);
         }
         Ok(self.at + skipped)
     }

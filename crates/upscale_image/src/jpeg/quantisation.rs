@@ -3,8 +3,6 @@
 
 use upscale_core::{Compression, Subsampling};
 
-use super::segments::JpegSegments;
-
 /// Means of the quantisation tables 0 to 3, of those that the file defines; a later definition of a table is for
 /// later scans of the same picture, which writers leave alone.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,26 +28,25 @@ impl TableMeans {
         }
     }
 
+    /// What the file says of itself by these and the specifications of its components; `Unknown` when it lacks a table that
+    /// it names.
+    pub(crate) fn compression(&self, specs: &[[u8; 3]]) -> Compression {
+        let Some(luma) = specs.first() else {
+            return Compression::Unknown;
+        };
+        let chroma = specs.get(1).unwrap_or(luma);
+        match (self.of(luma), self.of(chroma)) {
+            (Some(luma_mean), Some(chroma_mean)) => Compression::Quantised {
+                luma_mean,
+                chroma_mean,
+                subsampling: subsampling(luma[1], chroma[1]),
+            },
+            _ => Compression::Unknown,
+        }
+    }
+
     fn of(&self, spec: &[u8; 3]) -> Option<f32> {
         *self.0.get(usize::from(spec[2]))?
-    }
-}
-
-/// What the file says of itself; `Unknown` when it lacks a table that it names.
-pub(crate) fn compression(segments: &JpegSegments) -> Compression {
-    let specs = &segments.component_specs;
-    let Some(luma) = specs.first() else {
-        return Compression::Unknown;
-    };
-    let chroma = specs.get(1).unwrap_or(luma);
-    let tables = &segments.table_means;
-    match (tables.of(luma), tables.of(chroma)) {
-        (Some(luma_mean), Some(chroma_mean)) => Compression::Quantised {
-            luma_mean,
-            chroma_mean,
-            subsampling: subsampling(luma[1], chroma[1]),
-        },
-        _ => Compression::Unknown,
     }
 }
 

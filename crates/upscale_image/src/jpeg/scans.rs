@@ -106,7 +106,7 @@ pub(crate) fn check_scans(bytes: &[u8], mut frame: Frame) -> Result<(), Fault> {
             0xda => {
                 scans += 1;
                 if scans > SCANS_MAX {
-                    return Err(Fault::Order);
+                    return Err(Fault::OutOfOrder);
                 }
                 at = frame.walk_scan(bytes, end, &tables, &frame.scan(body).ok_or(Fault::Code)?)?;
             }
@@ -270,7 +270,10 @@ impl Frame {
                 end_of_band_run = 0;
                 self.components.iter_mut().for_each(|part| part.dc = 0);
             }
-            let place = (mcu % columns, mcu / columns);
+            let place = Place {
+                x: mcu % columns,
+                y: mcu / columns,
+            };
             self.walk_mcu(&mut reader, tables, scan, place, &mut end_of_band_run)?;
         }
         self.components.iter_mut().for_each(|part| part.dc = 0);
@@ -283,7 +286,7 @@ impl Frame {
             for known in &mut self.components[*component].lowest_bit[scan.first..=scan.last] {
                 let expected = if scan.high == 0 { UNSEEN } else { scan.high };
                 if *known != expected || (scan.high != 0 && scan.low + 1 != scan.high) {
-                    return Err(Fault::Order);
+                    return Err(Fault::OutOfOrder);
                 }
                 *known = scan.low;
             }
@@ -296,7 +299,7 @@ impl Frame {
         reader: &mut BitReader<'_>,
         tables: &Tables,
         scan: &Scan,
-        (x, y): (usize, usize),
+        place: Place,
         end_of_band_run: &mut u32,
     ) -> Result<(), Fault> {
         let alone = scan.parts.len() == 1;
@@ -304,8 +307,8 @@ impl Frame {
             let part = &mut self.components[*component];
             let (across, down) = if alone { (1, 1) } else { (part.h, part.v) };
             for block in 0..across * down {
-                let column = x * across + block % across;
-                let row = y * down + block / across;
+                let column = place.x * across + block % across;
+                let row = place.y * down + block / across;
                 let at = row * part.columns + column;
                 let tables = BlockTables {
                     dc: tables.dc.get(*dc).and_then(Option::as_ref),
@@ -323,12 +326,19 @@ impl Frame {
     }
 }
 
+/// Where a group of blocks (the standard's MCU) stands, in such groups.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    x: usize,
+    y: usize,
+}
+
 /// Ends an interval and starts the next behind its restart marker.
 fn restart<'a>(bytes: &'a [u8], reader: BitReader<'a>, number: u8) -> Result<BitReader<'a>, Fault> {
     let at = reader.end(LEFT_OVER_MAX)?;
     match next_marker(bytes, at) {
         Some((marker, after)) if marker == 0xd0 + number => Ok(BitReader::new(bytes, after)),
-        Some(_) => Err(Fault::Order),
+        Some(_) => Err(Fault::OutOfOrder),
         None => Err(Fault::Short),
     }
 }

@@ -5,7 +5,7 @@ use super::quantisation::TableMeans;
 use crate::density::Density;
 use crate::error::ImageError;
 use crate::exif::Exif;
-use crate::sniff::Format;
+use crate::format::Format;
 
 /// Segments before the picture; a real file has a few dozen, a hostile one millions of empty ones.
 const SEGMENTS_MAX: usize = 20_000;

@@ -2,7 +2,7 @@
 
 use upscale_core::Pixels;
 
-use crate::decode::Source;
+use crate::decoded::Source;
 use crate::error::WriteError;
 
 /// An RGB picture, row-major, 3 bytes a pixel.
