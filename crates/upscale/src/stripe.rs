@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, bail, ensure};
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::Value;
-use upscale_api::{OpenSession, SessionError, SessionOrder, Stripe};
+use upscale_api::{NewSession, OpenSession, SessionError, Stripe};
 use url::form_urlencoded::Serializer;
 
 use crate::{args::StripeArgs, secret};
@@ -113,7 +113,7 @@ struct Call {
 
 impl Call {
     /// The page's address, or why there is none, without anything secret.
-    async fn open(&self, order: &SessionOrder) -> Result<String, String> {
+    async fn open(&self, order: &NewSession) -> Result<String, String> {
         let form = form(order);
         let mut why = String::new();
         for _ in 0..TRIES {
@@ -128,7 +128,7 @@ impl Call {
         Err(format!("{why}, {TRIES} times"))
     }
 
-    async fn send(&self, order: &SessionOrder, form: &str) -> reqwest::Result<Response> {
+    async fn send(&self, order: &NewSession, form: &str) -> reqwest::Result<Response> {
         let request = self
             .client
             .post(&self.url)
@@ -147,7 +147,7 @@ fn is_passing(status: StatusCode) -> bool {
         || status == StatusCode::CONFLICT
 }
 
-fn form(order: &SessionOrder) -> String {
+fn form(order: &NewSession) -> String {
     let (checkout, package) = (&order.checkout, &order.checkout.package);
     let (id, account) = (checkout.id.as_str(), checkout.account_id.as_str());
     let price = package.price.to_string();
@@ -258,8 +258,8 @@ mod tests {
         (StatusCode::from_u16(status).unwrap(), body)
     }
 
-    fn order() -> SessionOrder {
-        SessionOrder {
+    fn order() -> NewSession {
+        NewSession {
             checkout: Checkout {
                 id: CheckoutId::random().unwrap(),
                 account_id: AccountId::random().unwrap(),

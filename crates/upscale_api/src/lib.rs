@@ -41,4 +41,4 @@ pub use openapi::openapi_json;
 pub use router::{api_router, results_router};
 pub use serve::{Listener, listen, serve};
 pub use serve_limits::ServeLimits;
-pub use stripe::{BuyOutcome, OpenSession, SessionError, SessionOrder, Stripe};
+pub use stripe::{BuyOutcome, NewSession, OpenSession, SessionError, Stripe};

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::stripe::BuyOutcome;
 
-/// `POST /credits`: keeps an order and leads to the page where it is paid.
+/// `POST /credits`: keeps a checkout and leads to the page where it is paid.
 pub(crate) async fn buy(
     State(state): State<ConsoleState>,
     form: SignedForm,
@@ -67,7 +67,7 @@ fn why_not(outcome: BuyOutcome) -> (StatusCode, &'static str) {
 }
 
 /// `GET /credits/orders/{id}/state`: what the page's script asks while Stripe has not told.
-pub(crate) async fn order_state(
+pub(crate) async fn checkout_state(
     State(state): State<ConsoleState>,
     who: SignedIn,
     Path(id): Path<String>,

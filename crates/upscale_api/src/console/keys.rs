@@ -81,8 +81,8 @@ pub(crate) async fn create(
     };
     let account = &form.who.session.user.account_id;
     let made = state.api.store.create_key(account, permission, &page.name);
-    let made = made.await?.ok_or(ConsoleError::NotFound)?;
-    show_secret(&state, &form.who, &made).await
+    let (_, secret) = made.await?.ok_or(ConsoleError::NotFound)?;
+    show_secret(&state, &form.who, &secret).await
 }
 
 fn name_problem(page: &KeysPage) -> Option<String> {
@@ -110,7 +110,8 @@ pub(crate) async fn rotate(
         .find(|(offered, _)| Some(*offered) == seconds);
     let (seconds, _) = offered.ok_or(ConsoleError::BadForm)?;
     let made = state.api.store.rotate_key(&key.id, seconds).await?;
-    show_secret(&state, &form.who, &made.ok_or(ConsoleError::NotFound)?).await
+    let (_, secret) = made.ok_or(ConsoleError::NotFound)?;
+    show_secret(&state, &form.who, &secret).await
 }
 
 /// `GET /keys/{id}/revoke`: what it means, before it is done.
@@ -149,7 +150,7 @@ async fn find(state: &ConsoleState, who: &SignedIn, id: &str) -> Result<KeyRecor
 async fn show_secret(
     state: &ConsoleState,
     who: &SignedIn,
-    (_, secret): &(KeyRecord, ApiKey),
+    secret: &ApiKey,
 ) -> Result<Response, ConsoleError> {
     let mut page = page(state, who).await?;
     page.secret = Some(secret.reveal().to_owned());

@@ -72,7 +72,7 @@ pub fn console_router(state: ConsoleState) -> Router {
         .route("/keys/{id}/revoke", get(keys::confirm).post(keys::revoke))
         .route("/credits", get(credits::credits).post(buying::buy))
         .route("/credits/ledger.csv", get(ledger_file::ledger_file))
-        .route("/credits/orders/{id}/state", get(buying::order_state))
+        .route("/credits/orders/{id}/state", get(buying::checkout_state))
         .route("/tasks", get(tasks::list))
         .route("/tasks/{id}", get(tasks::one))
         .route("/tasks/{id}/state", get(tasks::state_of))

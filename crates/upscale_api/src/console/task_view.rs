@@ -23,7 +23,7 @@ pub(crate) struct TaskView {
     pub(crate) source: String,
     /// Whose server the browser asks for the picture before.
     pub(crate) source_host: String,
-    pub(crate) order: String,
+    pub(crate) parameters: String,
     pub(crate) state: &'static str,
     pub(crate) created: Moment,
     pub(crate) finished: Option<Moment>,
@@ -69,7 +69,7 @@ impl TaskView {
             id: task.id.to_string(),
             source: record.source_url.as_str().to_owned(),
             source_host: url.host_str().unwrap_or_default().to_owned(),
-            order: task.parameters.to_string(),
+            parameters: task.parameters.to_string(),
             state: state_word(&task.state),
             created: Moment::of(task.created_at),
             finished: record.finished_at.map(Moment::of),

@@ -16,27 +16,27 @@ pub struct Stripe {
     pub webhook_secrets: Arc<[String]>,
     /// Whether real money moves: events of the other mode are passed over.
     pub is_live: bool,
-    /// Scheme, host and port of the pages where orders are paid: forms of the console may lead there.
+    /// Scheme, host and port of the pages where checkouts are paid: forms of the console may lead there.
     pub checkout_origin: Arc<str>,
-    /// Asks Stripe for the page where an order is paid.
+    /// Asks Stripe for the page where a checkout is paid.
     pub open_session: OpenSession,
 }
 
-/// Makes a Checkout Session for an order and answers with its address.
+/// Makes a Checkout Session and answers with its address.
 pub type OpenSession = Arc<
-    dyn Fn(SessionOrder) -> Pin<Box<dyn Future<Output = Result<String, SessionError>> + Send>>
+    dyn Fn(NewSession) -> Pin<Box<dyn Future<Output = Result<String, SessionError>> + Send>>
         + Send
         + Sync,
 >;
 
-/// What Stripe needs to know of an order.
+/// What Stripe needs to know of a checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionOrder {
+pub struct NewSession {
     /// What is bought, by whom; its id makes the call repeatable.
     pub checkout: Checkout,
-    /// Where the buyer comes back to when he has paid.
+    /// Where the buyer comes back to when they have paid.
     pub success_url: String,
-    /// Where he comes back to when he has not.
+    /// Where they come back to when they have not.
     pub cancel_url: String,
     /// To fill in beforehand.
     pub email: Option<String>,
@@ -50,19 +50,19 @@ pub struct SessionError(pub String);
 /// What becomes of somebody's wish to buy.
 #[derive(Debug)]
 pub enum BuyOutcome {
-    /// Send him here.
+    /// Send them here.
     PayAt(String),
     /// No package has this name.
     NoSuchPackage,
-    /// He began too many orders within the hour.
+    /// They began too many checkouts within the hour.
     TooMany,
     /// Stripe or the store could not be asked; nothing was paid.
     Unavailable(String),
 }
 
 impl Stripe {
-    /// Keeps the order, then asks Stripe for its page. The buyer comes back to `page`, with `?order=` when he has paid
-    /// and `?left=` when he has not, and the order's id.
+    /// Keeps a checkout, then asks Stripe for its page. The buyer comes back to `page`, with `?order=` when they have
+    /// paid and `?left=` when they have not, and the checkout's id.
     pub async fn buy(
         &self,
         store: &Store,
@@ -82,13 +82,13 @@ impl Stripe {
             }
             Err(error) => return BuyOutcome::Unavailable(error.to_string()),
         };
-        let order = SessionOrder {
+        let session = NewSession {
             success_url: format!("{page}?order={}", checkout.id.as_str()),
             cancel_url: format!("{page}?left={}", checkout.id.as_str()),
             checkout,
             email,
         };
-        match (self.open_session)(order).await {
+        match (self.open_session)(session).await {
             Ok(url) => self.send_to(url),
             Err(error) => BuyOutcome::Unavailable(error.to_string()),
         }

@@ -6,5 +6,5 @@ mod event;
 mod signature;
 mod webhook;
 
-pub use self::buy::{BuyOutcome, OpenSession, SessionError, SessionOrder, Stripe};
+pub use self::buy::{BuyOutcome, NewSession, OpenSession, SessionError, Stripe};
 pub(crate) use self::webhook::receive;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
-use upscale_api::{BuyOutcome, SessionError, SessionOrder, Stripe};
+use upscale_api::{BuyOutcome, NewSession, SessionError, Stripe};
 use upscale_core::{AccountId, Credits, Currency, Package, hex};
 use upscale_store::{PaymentFilter, PaymentState};
 
@@ -18,7 +18,7 @@ use crate::{
 const SECRET: &str = "whsec_of_the_first_endpoint_of_this_test";
 const NEXT_SECRET: &str = "whsec_of_its_replacement_in_this_test";
 
-type Asked = Arc<Mutex<Vec<SessionOrder>>>;
+type Asked = Arc<Mutex<Vec<NewSession>>>;
 
 /// With two secrets, one package, and a Stripe that says yes to all but the third order.
 async fn with_stripe(test: impl AsyncFnOnce(&App, &Stripe, &Asked)) {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use upscale_api::{ConsoleOptions, SessionError, SessionOrder, Stripe};
+use upscale_api::{ConsoleOptions, NewSession, SessionError, Stripe};
 use upscale_core::{AccountId, Credits, Currency, Package};
 use upscale_store::{
     DisputeStep, OnBehalf, PaidSession, PaymentEvent, PaymentNews, PaymentOutcome, Store,
@@ -11,7 +11,7 @@ use upscale_store::{
 
 use super::browser::{Browser, Console, with_console, with_console_set};
 
-pub(super) type Asked = Arc<Mutex<Vec<SessionOrder>>>;
+pub(super) type Asked = Arc<Mutex<Vec<NewSession>>>;
 
 const STRIPE: &str = "https://checkout.example";
 
@@ -51,7 +51,7 @@ pub(super) async fn with_shop(test: impl AsyncFnOnce(&Console<'_>, &Asked)) {
 }
 
 /// The visitor's order, as Stripe got it.
-pub(super) async fn order(browser: &mut Browser<'_>, asked: &Asked) -> SessionOrder {
+pub(super) async fn order(browser: &mut Browser<'_>, asked: &Asked) -> NewSession {
     browser.get("/credits").await;
     let page = browser.post("/credits", &[("package", "small")]).await;
     assert_eq!(page.status, 303, "{page:?}");
@@ -68,7 +68,7 @@ async fn hear(store: &Store, id: &str, news: PaymentNews) -> PaymentOutcome {
     store.record_payment_event(&event).await.unwrap()
 }
 
-fn paid(order: &SessionOrder, payment: &str) -> PaymentNews {
+fn paid(order: &NewSession, payment: &str) -> PaymentNews {
     PaymentNews::Paid(PaidSession {
         payment: payment.to_owned(),
         checkout: order.checkout.id,
