@@ -34,7 +34,7 @@ pub(crate) enum Driver {
     /// The file, in the hands of one of its threads.
     Sqlite(Arc<sqlite::Connection>),
     /// A connection of the pool.
-    Postgres(postgres::Connection),
+    Postgres(Box<postgres::Connection>),
 }
 
 /// What a reference names; each kind has locks of its own.

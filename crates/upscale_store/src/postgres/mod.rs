@@ -118,7 +118,7 @@ impl Db {
 
     fn tx(&self, connection: Connection, now: Timestamp) -> Tx {
         Tx::new(
-            Driver::Postgres(connection),
+            Driver::Postgres(Box::new(connection)),
             now,
             self.options,
             #[cfg(test)]

@@ -9,10 +9,33 @@ use crate::queries::check_queries;
 /// For a page that shows what it was asked for, and all where it cannot read it.
 const UNREAD: [&str; 5] = ["x=1", "x=1&x=2", "&&=", "%zz=%ff", "[]=%00"];
 
+/// What filters by account: ours and a stranger's, one of each, and what is read as no filter.
+struct ByAccount {
+    ours: String,
+    theirs: String,
+    twice: String,
+    unread_first: String,
+}
+
+impl ByAccount {
+    fn of(account: AccountId) -> Self {
+        let nobodys = AccountId::random().unwrap();
+        let (ours, theirs) = (format!("account={account}"), format!("account={nobodys}"));
+        Self {
+            twice: format!("{ours}&{theirs}"),
+            unread_first: format!("account=x&{ours}"),
+            ours,
+            theirs,
+        }
+    }
+}
+
+const UNREAD_ACCOUNTS: [&str; 3] = ["account=", "account=x", "account=%zz"];
+
 #[tokio::test]
-async fn lists_show_all_where_they_cannot_read_their_query() {
+async fn payments_are_all_shown_where_the_query_cannot_be_read() {
     with_admin(async |admin: &Admin<'_>| {
-        let (app, account) = (admin.app, admin.app.account);
+        let app = admin.app;
         let mut ann = admin.signed_in(By::Token).await;
         let event = PaymentEvent {
             id: "evt_1".to_owned(),
@@ -23,63 +46,78 @@ async fn lists_show_all_where_they_cannot_read_their_query() {
             },
         };
         app.store.record_payment_event(&event).await.unwrap();
-        app.created("is-processing").await;
-        let nobodys = AccountId::random().unwrap();
-        let (ours, theirs) = (format!("account={account}"), format!("account={nobodys}"));
-        let twice = format!("{ours}&{theirs}");
-        let unread_first = format!("account=x&{ours}");
-        let both = format!("show=refused&{ours}");
-        let read_as_all = ["account=", "account=x", "account=%zz", &unread_first];
-        let all: Vec<&str> = read_as_all.into_iter().chain(UNREAD).collect();
+        let by = ByAccount::of(app.account);
+        let both = format!("show=refused&{}", by.ours);
         let more = [
+            &by.unread_first,
             "show=",
             "show=all",
             "show=x",
             "show=REFUSED",
             "show=x&show=refused",
         ];
-        let all_payments: Vec<&str> = all.iter().copied().chain(more).collect();
+        let all: Vec<&str> = UNREAD_ACCOUNTS
+            .into_iter()
+            .chain(UNREAD)
+            .chain(more)
+            .collect();
         check_queries(
             "/payments",
             &[
-                ("", &all_payments),
+                ("", &all),
                 ("show=refused", &["show=refused&show=all"]),
-                (&ours, &[&twice, &both]),
-                (&theirs, &[]),
+                (&by.ours, &[&by.twice, &both]),
+                (&by.theirs, &[]),
             ],
             async |path| ann.get(path).await,
         )
         .await;
+    })
+    .await;
+}
 
+#[tokio::test]
+async fn actions_are_all_shown_where_the_query_cannot_be_read() {
+    with_admin(async |admin: &Admin<'_>| {
+        let account = admin.app.account;
+        let mut ann = admin.signed_in(By::Token).await;
         let page = format!("/accounts/{account}");
         ann.get(&page).await;
         let fields = [("credits", "1"), ("reason", "a change of ours")];
         let adjusted = ann.post(&format!("{page}/adjust"), &fields).await;
         assert_eq!(adjusted.status, 303);
+        let by = ByAccount::of(account);
+        let none = format!("{}&before=0", by.ours);
         let more = ["before=", "before=x", "before=1.5", "before=x&before=0"];
-        let all_actions: Vec<&str> = all
-            .iter()
-            .copied()
-            .filter(|query| *query != unread_first)
+        let all: Vec<&str> = UNREAD_ACCOUNTS
+            .into_iter()
+            .chain(UNREAD)
             .chain(more)
             .collect();
-        let none = format!("{ours}&before=0");
         check_queries(
             "/actions",
             &[
-                ("", &all_actions),
+                ("", &all),
                 (
                     "before=0",
                     &["before=0&before=x", "before=-5", "before=%30"],
                 ),
-                (&ours, &[&twice]),
-                (&theirs, &[]),
+                (&by.ours, &[&by.twice]),
+                (&by.theirs, &[]),
                 (&none, &[]),
             ],
             async |path| ann.get(path).await,
         )
         .await;
+    })
+    .await;
+}
 
+#[tokio::test]
+async fn tasks_are_all_shown_where_the_query_cannot_be_read() {
+    with_admin(async |admin: &Admin<'_>| {
+        admin.app.created("is-processing").await;
+        let mut ann = admin.signed_in(By::Token).await;
         let request = RequestId::random().unwrap();
         let (of_request, unread_request) = (
             format!("request={request}"),
@@ -172,7 +210,6 @@ async fn pages_of_one_account_and_one_task_ignore_what_they_cannot_read() {
         let (app, account) = (admin.app, admin.app.account);
         let mut ann = admin.signed_in(By::Token).await;
         let task = app.created("is-failed").await;
-        let last = format!("after={}-{task}", app.clock.now().micros());
         app.fail_next("It is no image").await;
         let page = format!("/accounts/{account}");
         let more = ["done=", "done", "done=x", "done=%zz", "done=x&done=same"];
@@ -204,6 +241,19 @@ async fn pages_of_one_account_and_one_task_ignore_what_they_cannot_read() {
             async |path| ann.get(path).await,
         )
         .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lists_of_one_account_ignore_what_they_cannot_read() {
+    with_admin(async |admin: &Admin<'_>| {
+        let (app, account) = (admin.app, admin.app.account);
+        let mut ann = admin.signed_in(By::Token).await;
+        let task = app.created("is-failed").await;
+        let last = format!("after={}-{task}", app.clock.now().micros());
+        app.fail_next("It is no image").await;
+        let page = format!("/accounts/{account}");
         let more = ["before=", "before=x", "before=1.5", "before=x&before=0"];
         let all: Vec<&str> = UNREAD.into_iter().chain(more).collect();
         check_queries(
