@@ -9,8 +9,8 @@ mod span;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use crate::checkpoint::{Checkpoint, Tensor, refuse};
-use crate::error::ModelError;
+use crate::checkpoint::{Checkpoint, Tensor};
+use crate::error::{ModelError, refuse};
 use crate::network::Network;
 
 /// Numbers of a network: RRDBNet with 23 blocks has 16.7 million, which take 67 MB.

@@ -7,50 +7,33 @@
 
 mod bytes;
 mod global;
+mod kind;
 mod legacy;
+mod limits;
 mod pickle;
 mod tensor;
+mod weights;
 mod zip;
 
 use std::collections::BTreeMap;
 
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use self::pickle::{Pickle, Value};
-pub(crate) use self::tensor::{Kind, Tensor};
-use crate::error::ModelError;
+use self::kind::Kind;
+use self::limits::TENSORS_MAX;
+pub(crate) use self::tensor::Tensor;
+use self::weights::{checked_name, tensors_of};
+use crate::error::{ModelError, refuse};
 
 /// RealESRGAN_x4plus, the largest that many use, has 67 MB; with both sets of weights of its training 134 MB.
 pub(crate) const FILE_BYTES_MAX: usize = 256 << 20;
 /// 702 tensors, which RRDBNet with 23 blocks has, need 75 KB.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
-/// Entries of a container, tensors of a file.
-const TENSORS_MAX: usize = 16_384;
-/// Longest name of a tensor, in bytes.
-const NAME_BYTES_MAX: usize = 256;
-/// Dictionaries in dictionaries that are looked into for the weights.
-const LEVELS_MAX: usize = 3;
-
-/// Keys under which training programs keep the weights, the best ones first.
-const WRAPPERS: [&str; 7] = [
-    "params_ema",
-    "params-ema",
-    "params",
-    "model_state_dict",
-    "state_dict",
-    "model",
-    "net",
-];
-
 /// A file's tensors by name.
 pub(crate) struct Checkpoint<'a> {
     /// What kind of file it is, in words.
     pub(crate) container: &'static str,
     pub(crate) tensors: BTreeMap<String, Tensor<'a>>,
-}
-
-pub(crate) fn refuse(reason: impl Into<String>) -> ModelError {
-    ModelError(reason.into())
 }
 
 impl<'a> Checkpoint<'a> {
@@ -125,50 +108,6 @@ fn zip_tensors(file: &[u8]) -> Result<BTreeMap<String, Tensor<'_>>, ModelError> 
     tensors_of(&pickle, &|key| archive.storage(key))
 }
 
-/// The tensors of the dictionary that holds the weights; `storage` finds a storage's bytes by its key.
-fn tensors_of<'a>(
-    pickle: &Pickle<'_>,
-    storage: &dyn Fn(&str) -> Result<&'a [u8], ModelError>,
-) -> Result<BTreeMap<String, Tensor<'a>>, ModelError> {
-    let mut tensors = BTreeMap::new();
-    for &(key, value) in unwrap(pickle)? {
-        let (Value::Text(name), Value::Tensor(view)) = (pickle.value(key), pickle.value(value))
-        else {
-            continue;
-        };
-        let bytes = storage(view.storage.key)?;
-        tensors.insert(checked_name(name)?, Tensor::of_view(view, bytes)?);
-    }
-    Ok(tensors)
-}
-
-/// Follows the wrappers down to the dictionary of tensors.
-fn unwrap<'p>(pickle: &'p Pickle<'_>) -> Result<&'p [(usize, usize)], ModelError> {
-    let Value::Dict(items) = pickle.value(pickle.root) else {
-        let kind = pickle.value(pickle.root).kind();
-        return Err(refuse(format!(
-            "the file holds a {kind}, not a dictionary of weights"
-        )));
-    };
-    let mut items: &'p [(usize, usize)] = items.as_slice();
-    for _ in 0..LEVELS_MAX {
-        let inner = WRAPPERS.iter().find_map(|wrapper| {
-            let wrapped = |&&(key, _): &&(usize, usize)| {
-                matches!(pickle.value(key), Value::Text(name) if name == wrapper)
-            };
-            match pickle.value(items.iter().find(wrapped)?.1) {
-                Value::Dict(inner) => Some(inner.as_slice()),
-                _ => None,
-            }
-        });
-        match inner {
-            Some(inner) => items = inner,
-            None => break,
-        }
-    }
-    Ok(items)
-}
-
 /// Data-parallel training writes `module.` before every name.
 fn without_module(tensors: BTreeMap<String, Tensor<'_>>) -> BTreeMap<String, Tensor<'_>> {
     let all = tensors.keys().all(|name| name.starts_with("module."));
@@ -180,16 +119,6 @@ fn without_module(tensors: BTreeMap<String, Tensor<'_>>) -> BTreeMap<String, Ten
         .into_iter()
         .map(|(name, tensor)| (bare(&name), tensor))
         .collect()
-}
-
-fn checked_name(name: &str) -> Result<String, ModelError> {
-    if name.len() > NAME_BYTES_MAX {
-        let bytes = name.len();
-        return Err(refuse(format!(
-            "a tensor's name has {bytes} bytes, at most {NAME_BYTES_MAX}"
-        )));
-    }
-    Ok(name.to_owned())
 }
 
 #[cfg(test)]

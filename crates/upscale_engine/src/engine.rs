@@ -4,16 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use upscale_core::{Condition, Pixels, Rows, Scale};
-use upscale_simd::Kernels;
 
-use crate::calibrate::fast_plan;
 use crate::error::{ModelError, UpscaleError};
+use crate::executor::{Executor, Precision};
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
-use crate::plan::Plan;
-use crate::reference;
-use crate::run::{Cancelled, Sink};
-use crate::upscale::{memory_bytes, upscale};
 
 /// The weights that ship, chosen by `build.rs`.
 pub(crate) mod shipped {
@@ -33,17 +28,6 @@ pub struct EngineOptions {
     pub pixels_max: usize,
 }
 
-/// How exact the arithmetic has to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// 32-bit floating point throughout: within 1e-5 of the reference.
-    #[default]
-    Exact,
-    /// 16-bit integers in Winograd's domain where the CPU multiplies them faster and the network stands it: within
-    /// half an 8-bit level of `Exact` on a rendered picture, see `words.rs`.
-    Fast,
-}
-
 /// The networks that ship, ready to run. Calls may run at the same time from several threads.
 pub struct Engine {
     options: EngineOptions,
@@ -59,10 +43,10 @@ struct Networks {
     restoring: Option<Loaded>,
 }
 
-/// A network, and its plan for the condition asked for last: a process that upscales one picture needs one of two.
+/// A network, and what it is for the condition asked for last: a process that upscales one picture needs one of two.
 struct Loaded {
     network: Arc<Network>,
-    last: Mutex<Option<(Condition, Arc<Plan>)>>,
+    last: Mutex<Option<(Condition, Arc<Executor>)>>,
 }
 
 impl Loaded {
@@ -73,37 +57,33 @@ impl Loaded {
         }
     }
 
-    fn plan(&self, condition: Condition, kernels: Kernels, precision: Precision) -> Arc<Plan> {
-        // Without conditioning all conditions have the same plan.
+    /// Ready for pictures of this condition.
+    fn executor(
+        &self,
+        condition: Condition,
+        kernels: KernelSet,
+        precision: Precision,
+    ) -> Arc<Executor> {
+        // Without conditioning all conditions have the same.
         let condition = match self.network.conditioning {
             Some(_) => condition,
             None => Condition::UNKNOWN,
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some((made_for, plan)) if *made_for == condition => Arc::clone(plan),
+            Some((made_for, executor)) if *made_for == condition => Arc::clone(executor),
             _ => {
-                let plan = precision.plan(&self.network.folded(condition), kernels);
-                let plan = Arc::new(plan);
-                *last = Some((condition, Arc::clone(&plan)));
-                plan
+                let network = self.network.folded(condition);
+                let executor = Arc::new(Executor::new(network, kernels, precision));
+                *last = Some((condition, Arc::clone(&executor)));
+                executor
             }
         }
     }
 }
 
-impl Precision {
-    /// A network made ready.
-    pub(crate) fn plan(self, network: &Network, kernels: Kernels) -> Plan {
-        match self {
-            Self::Exact => Plan::new(network, kernels),
-            Self::Fast => fast_plan(network, kernels),
-        }
-    }
-}
-
 impl Default for EngineOptions {
-    /// All cores on one picture, exact, 1.5 MP at most (the contract's largest source).
+    /// All cores on one picture, exact, sources up to the contract's largest.
     fn default() -> Self {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -210,16 +190,17 @@ impl Engine {
     /// on their way; 0 for the reference, which keeps to a few rows.
     #[must_use]
     pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
-        let loaded = self.loaded(scale, Condition::UNKNOWN);
-        let Some(kernels) = self
-            .kernels
-            .kernels()
-            .filter(|_| loaded.network.has_kernels())
-        else {
-            return 0;
-        };
-        let plan = loaded.plan(Condition::UNKNOWN, kernels, self.options.precision);
-        memory_bytes(&plan, (width, height), self.options.threads.max(1))
+        let executor = self.executor(scale, Condition::UNKNOWN);
+        executor.memory_bytes((width, height), self.threads())
+    }
+
+    fn executor(&self, scale: Scale, condition: Condition) -> Arc<Executor> {
+        let loaded = self.loaded(scale, condition);
+        loaded.executor(condition, self.kernels, self.options.precision)
+    }
+
+    fn threads(&self) -> usize {
+        self.options.threads.max(1)
     }
 
     /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.
@@ -252,22 +233,8 @@ impl Engine {
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
         self.check(source)?;
-        let loaded = self.loaded(scale, condition);
-        let threads = self.options.threads.max(1);
-        match self
-            .kernels
-            .kernels()
-            .filter(|_| loaded.network.has_kernels())
-        {
-            None => {
-                let network = loaded.network.folded(condition);
-                run_bands(&network, source, threads, sink, cancelled)
-            }
-            Some(kernels) => {
-                let plan = loaded.plan(condition, kernels, self.options.precision);
-                upscale(&plan, source, threads, sink, cancelled)
-            }
-        }
+        let executor = self.executor(scale, condition);
+        executor.upscale(source, self.threads(), sink, cancelled)
     }
 
     fn check(&self, source: &Pixels) -> Result<(), UpscaleError> {
@@ -290,105 +257,4 @@ impl Engine {
 fn restoring(file: Option<&[u8]>) -> Result<Option<Loaded>, ModelError> {
     let network = file.map(Network::read).transpose()?;
     Ok(network.map(|network| Loaded::new(network.into())))
-}
-
-/// Source rows per band of the reference executor; a multiple of every [`Network::unshuffle`].
-const BAND_ROWS: usize = 16;
-
-/// Runs the reference on bands with as many rows around them as an output row can see, so that memory stays
-/// bounded and the rows are those of the whole picture.
-fn run_bands(
-    network: &Network,
-    source: &Pixels,
-    threads: usize,
-    sink: Sink<'_>,
-    cancelled: Cancelled<'_>,
-) -> Result<(), UpscaleError> {
-    let starts: Vec<usize> = (0..source.height()).step_by(BAND_ROWS).collect();
-    for group in starts.chunks(threads) {
-        let bands: Vec<Vec<f32>> = std::thread::scope(|scope| {
-            let running = group
-                .iter()
-                .map(|&first| scope.spawn(move || band(network, source, first, cancelled)));
-            let running: Vec<_> = running.collect();
-            running
-                .into_iter()
-                .filter_map(|one| one.join().ok())
-                .collect()
-        });
-        let row_samples = source.width() * network.scale * source.channels();
-        for (&first, samples) in group.iter().zip(&bands) {
-            let rows = Rows {
-                first_row: first * network.scale,
-                row_count: samples.len() / row_samples,
-                row_samples,
-                samples,
-            };
-            if cancelled() || sink(rows).is_break() {
-                return Err(UpscaleError::Cancelled);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The output rows that belong to source rows `first .. first + BAND_ROWS`.
-fn band(network: &Network, source: &Pixels, first: usize, cancelled: Cancelled<'_>) -> Vec<f32> {
-    let above = first.saturating_sub(network.reach()) / network.unshuffle * network.unshuffle;
-    let end = (first + BAND_ROWS).min(source.height());
-    let below = (end + network.reach()).min(source.height());
-    let (width, channels) = (source.width(), source.channels());
-    let samples = source.samples()[above * width * channels..below * width * channels].to_vec();
-    let Ok(crop) = Pixels::new(width, below - above, channels, samples) else {
-        return Vec::new();
-    };
-    let row = width * network.scale * channels * network.scale;
-    let output = reference::upscale(network, &crop, cancelled);
-    let kept = &output[(first - above) * row..(end - above) * row];
-    kept.iter().map(|&v| v as f32).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shapes::{Random, Shape};
-
-    /// RRDBNet: maps of three sizes, and at 2x squares of pixels that odd sizes do not fill.
-    #[test]
-    fn the_reference_gives_the_same_rows_in_bands_as_in_one() {
-        let shape = Shape::Rrdb {
-            channels: 4,
-            growth: 2,
-            blocks: 1,
-        };
-        let mut random = Random(5);
-        let samples = (0..7 * 101 * 3).map(|_| random.unit()).collect();
-        let source = Pixels::new(7, 101, 3, samples).unwrap();
-        for scale in [2, 4] {
-            let network = shape.network(scale, 1);
-            assert!(network.reach() < 50, "{} rows", network.reach());
-            let mut rows = Vec::new();
-            let mut sink = |band: Rows<'_>| {
-                rows.extend_from_slice(band.samples);
-                ControlFlow::Continue(())
-            };
-            run_bands(&network, &source, 2, &mut sink, &|| false).unwrap();
-            let whole = reference::upscale(&network, &source, &|| false);
-            assert_eq!(rows.len(), whole.len());
-            assert!(rows.iter().zip(&whole).all(|(&a, &b)| a == b as f32));
-        }
-    }
-
-    /// A layer of Compact over this picture takes a minute: the test would time out, not fail.
-    #[test]
-    fn the_reference_stops_in_the_middle_of_a_row() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let network = Shape::parse("compact").unwrap().network(4, 1);
-        let source = Pixels::new(100_000, 1, 3, vec![0.5; 300_000]).unwrap();
-        let asked = AtomicUsize::new(0);
-        let cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= 5;
-        let mut sink = |_: Rows<'_>| ControlFlow::Continue(());
-        let ended = run_bands(&network, &source, 1, &mut sink, &cancelled);
-        assert_eq!(ended, Err(UpscaleError::Cancelled));
-    }
 }

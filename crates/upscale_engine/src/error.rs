@@ -5,6 +5,10 @@
 #[error("the model file cannot be used: {0}")]
 pub struct ModelError(pub(crate) String);
 
+pub(crate) fn refuse(reason: impl Into<String>) -> ModelError {
+    ModelError(reason.into())
+}
+
 /// Why a picture was not upscaled to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

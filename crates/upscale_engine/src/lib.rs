@@ -4,6 +4,8 @@
 //! Within one instruction set its output is bit-identical for any thread count and any banding.
 //! Codecs, colour and files of pictures belong to the image room; this one never does I/O.
 
+#![forbid(unsafe_code)]
+
 mod architecture;
 pub mod bench;
 mod bicubic;
@@ -13,8 +15,10 @@ mod conditioning;
 mod engine;
 mod ensemble;
 mod error;
+mod executor;
 mod faces;
 mod finish;
+mod folding;
 mod job;
 mod kernel_set;
 mod model;
@@ -22,6 +26,7 @@ mod model_file;
 mod network;
 mod picture;
 mod plan;
+mod products;
 mod reference;
 mod run;
 mod schedule;
@@ -32,11 +37,13 @@ mod task;
 mod tiles;
 mod upscale;
 mod winograd;
+mod word_tiles;
 mod words;
 
 pub use architecture::Architecture;
-pub use engine::{Engine, EngineOptions, Precision};
+pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};
+pub use executor::Precision;
 pub use faces::{EnhancedFaces, Face, FaceEnhancer, find_faces};
 pub use kernel_set::KernelSet;
 pub use model::Model;

@@ -11,10 +11,12 @@ use crate::finish::{Joined, finish_row};
 use crate::job::{Job, Span, Ticket};
 use crate::network::{Map, PICTURE};
 use crate::plan::{Method, PlanLayer};
+use crate::products::Products;
 use crate::schedule::Work;
-use crate::tiles::{self, Products};
+use crate::tiles;
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
-use crate::words::{self, Words};
+use crate::word_tiles;
+use crate::words::Words;
 use crate::{picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
@@ -42,7 +44,7 @@ impl Scratch {
             .plan
             .layers
             .iter()
-            .map(|layer| Products::size(layer, tiles));
+            .map(|layer| Products::new(tiles, layer.depth, layer.channels).size());
         let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
         Self {
             products: Buffer::zeroed(products.max().unwrap_or(0)),
@@ -222,7 +224,7 @@ fn products<L: Lanes>(
     tiles: &Range<usize>,
 ) -> Products {
     let layer = &job.plan.layers[span.layer];
-    let shape = Products::new(layer, tiles.len());
+    let shape = Products::new(tiles.len(), layer.depth, layer.channels);
     if let Some(words) = &layer.words {
         word_products(lanes, (job, span, layer), &shape, (words, tiles), scratch);
         return shape;
@@ -290,7 +292,7 @@ fn word_products<L: Lanes>(
     let to = (&mut *products, &mut largest[..]);
     transform_word_inputs(lanes, place, shape, tiles.start, &words.input_scales, to);
     for (tile, found) in largest.iter_mut().enumerate() {
-        let scale = words::tile_scale(*found);
+        let scale = word_tiles::tile_scale(*found);
         if scale != 1.0 {
             let scales = words.input_scales.map(|one| one * scale);
             let to = (&mut products[tile * shape.tile_stride..], &mut [0.0][..]);
@@ -321,9 +323,9 @@ fn transform_word_inputs<L: Lanes>(
         let (window, at) = window(job, span, map, first_tile);
         let (to, scales) = ((&mut *products, channel), (scales, &mut *largest));
         if layer.enlarged == 1 {
-            words::transform_inputs::<L, 1>(lanes, shape, &window, at, to, scales);
+            word_tiles::transform_inputs::<L, 1>(lanes, shape, &window, at, to, scales);
         } else {
-            words::transform_inputs::<L, 2>(lanes, shape, &window, at, to, scales);
+            word_tiles::transform_inputs::<L, 2>(lanes, shape, &window, at, to, scales);
         }
         channel += job.plan.maps[map];
     }

@@ -4,41 +4,9 @@ use upscale_simd::{Lanes, ReadLease};
 
 use crate::finish::{Joined, finish_line};
 use crate::plan::PlanLayer;
-use crate::winograd::{POSITIONS, TILE, WINDOW, inputs, outputs};
-use crate::words;
-
-/// Positions lie three cache lines apart from a round number: 64 streams would else fall on the same cache sets.
-const POSITION_PAD: usize = 48;
-
-/// How the products of a run of tiles lie in memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Products {
-    pub(crate) tiles: usize,
-    pub(crate) tile_stride: usize,
-    position_stride: usize,
-}
-
-impl Products {
-    pub(crate) fn new(layer: &PlanLayer, tiles: usize) -> Self {
-        let tile_stride = layer.depth.max(layer.channels);
-        Self {
-            tiles,
-            tile_stride,
-            position_stride: tiles * tile_stride + POSITION_PAD,
-        }
-    }
-
-    /// Numbers that a layer's products need for that many tiles.
-    pub(crate) fn size(layer: &PlanLayer, tiles: usize) -> usize {
-        POSITIONS * Self::new(layer, tiles).position_stride
-    }
-
-    /// Where a position begins.
-    #[inline(always)]
-    pub(crate) fn position(&self, position: usize) -> usize {
-        position * self.position_stride
-    }
-}
+use crate::products::Products;
+use crate::winograd::{TILE, WINDOW, columns, crosswise, inputs, outputs};
+use crate::word_tiles;
 
 /// Bt d B of every tile. The first tile's window begins at `place` (in numbers) of rows with `channels` channels;
 /// the results stand at channel `first` of each tile. With `ENLARGED` 2 every number is read as two in its row, the
@@ -96,32 +64,6 @@ fn transform_input<L: Lanes, const ENLARGED: usize>(
     }
 }
 
-/// Eight neighbours in a row: each number once, or twice but for the outermost.
-#[inline(always)]
-pub(crate) fn columns<L: Lanes, const ENLARGED: usize>(
-    lanes: L,
-    row: &[f32],
-    (channel, channels): (usize, usize),
-) -> [L::V; WINDOW] {
-    if ENLARGED == 1 {
-        return lanes.load_line(row, channel, channels);
-    }
-    let [a, b, c, d, e] = lanes.load_line(row, channel, channels);
-    [a, b, b, c, c, d, d, e]
-}
-
-/// The `index`-th of each of eight lines.
-#[inline(always)]
-pub(crate) fn crosswise<V: Copy, const N: usize>(
-    lines: &[[V; N]; WINDOW],
-    index: usize,
-) -> [V; WINDOW] {
-    let [a, b, c, d, e, f, g, h] = lines;
-    [
-        a[index], b[index], c[index], d[index], e[index], f[index], g[index], h[index],
-    ]
-}
-
 /// At m A of every tile, finished (`tile_scales` are those of products in 16-bit integers), into rows of `layer.channels` channels; columns from `width` on, and rows that
 /// are not there, lie outside the picture. `place` is the first pixel's place in the rows of joining maps.
 #[inline(always)]
@@ -140,7 +82,7 @@ pub(crate) fn transform_outputs<L: Lanes>(
             let from = &products[tile * shape.tile_stride + channel..];
             let half = match &layer.words {
                 None => output_columns(lanes, shape, from),
-                Some(words) => words::output_columns(lanes, shape, from, (words, channel)),
+                Some(words) => word_tiles::output_columns(lanes, shape, from, (words, channel)),
             };
             for (row, output) in rows.iter_mut().enumerate() {
                 let mut line = outputs(lanes, crosswise(&half, row));

@@ -111,6 +111,32 @@ pub(crate) fn outputs<L: Lanes>(l: L, m: [L::V; WINDOW]) -> [L::V; TILE] {
     [row_0, row_1, row_2, row_3, row_4, row_5]
 }
 
+/// Eight neighbours in a row: each number once, or twice but for the outermost.
+#[inline(always)]
+pub(crate) fn columns<L: Lanes, const ENLARGED: usize>(
+    lanes: L,
+    row: &[f32],
+    (channel, channels): (usize, usize),
+) -> [L::V; WINDOW] {
+    if ENLARGED == 1 {
+        return lanes.load_line(row, channel, channels);
+    }
+    let [a, b, c, d, e] = lanes.load_line(row, channel, channels);
+    [a, b, b, c, c, d, d, e]
+}
+
+/// The `index`-th of each of eight lines.
+#[inline(always)]
+pub(crate) fn crosswise<V: Copy, const N: usize>(
+    lines: &[[V; N]; WINDOW],
+    index: usize,
+) -> [V; WINDOW] {
+    let [a, b, c, d, e, f, g, h] = lines;
+    [
+        a[index], b[index], c[index], d[index], e[index], f[index], g[index], h[index],
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

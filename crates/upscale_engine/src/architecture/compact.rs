@@ -1,8 +1,7 @@
 //! SRVGGNetCompact (Real-ESRGAN, 2022): a chain of convolutions with PReLU onto the repeated source.
 
 use super::{Weights, shuffled_scale};
-use crate::checkpoint::refuse;
-use crate::error::ModelError;
+use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Network, PICTURE};
 
 pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {

@@ -2,8 +2,7 @@
 //! enlargements with a convolution each. Real-ESRGAN's forms for 2x and 1x read squares of pixels and enlarge four times.
 
 use super::{Architecture, Weights, check_scale};
-use crate::checkpoint::refuse;
-use crate::error::ModelError;
+use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 use crate::shapes::leaky;
 

@@ -3,8 +3,7 @@
 //! step, so it is made anew here.
 
 use super::{Conv, Weights, shuffled_scale};
-use crate::checkpoint::refuse;
-use crate::error::ModelError;
+use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
 const BLOCKS: usize = 6;

@@ -1,7 +1,6 @@
 //! A hostile file read from front to back: every step says what it wanted when the bytes run out.
 
-use super::refuse;
-use crate::error::ModelError;
+use crate::error::{ModelError, refuse};
 
 /// What is left to read.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The names of Python's that a dictionary of weights is written with.
 
-use super::Kind;
+use super::kind::Kind;
 
 /// A class or function that a pickle may name; none is ever called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

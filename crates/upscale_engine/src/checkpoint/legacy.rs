@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::bytes::Bytes;
+use super::limits::TENSORS_MAX;
 use super::pickle::{self, Persistent, Pickle, Value};
-use super::{TENSORS_MAX, Tensor, refuse, tensors_of};
-use crate::error::ModelError;
+use super::tensor::Tensor;
+use super::weights::tensors_of;
+use crate::error::{ModelError, refuse};
 
 /// The first pickle: protocol 2 and the number 0x1950a86a20f9469cfc6c.
 pub(super) const MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";

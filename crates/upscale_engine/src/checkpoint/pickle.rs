@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use super::bytes::{Bytes, text};
 use super::global::Global;
-use super::{Kind, NAME_BYTES_MAX, refuse};
-use crate::error::ModelError;
+use super::kind::Kind;
+use super::limits::NAME_BYTES_MAX;
+use crate::error::{ModelError, refuse};
 
 /// Steps of one pickle. A dictionary of 702 tensors takes some 20,000; half a million values take 40 MB.
 pub(super) const STEPS_MAX: usize = 1 << 19;

@@ -2,40 +2,14 @@
 
 use half::{bf16, f16};
 
+use super::kind::Kind;
 use super::pickle::View;
-use super::refuse;
-use crate::error::ModelError;
+use crate::error::{ModelError, refuse};
 
 /// Dimensions of a tensor; a convolution has four.
 pub(crate) const DIMENSIONS_MAX: usize = 8;
 /// A weight beyond this overflows within a few layers.
 const VALUE_MAX: f32 = 1e6;
-
-/// How a number is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    F64,
-    F32,
-    F16,
-    Bf16,
-    /// Integers of that many bytes: counters and the like, never weights.
-    Integer(usize),
-    /// No weights either, of a size that nobody asks for.
-    Other,
-}
-
-impl Kind {
-    /// Bytes of a number.
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Self::F64 => 8,
-            Self::F32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-            Self::Integer(size) => size,
-            Self::Other => 1,
-        }
-    }
-}
 
 /// A tensor that still lies in its file.
 pub(crate) struct Tensor<'a> {

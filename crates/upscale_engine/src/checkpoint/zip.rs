@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::bytes::{Bytes, text};
-use super::{NAME_BYTES_MAX, TENSORS_MAX, refuse};
-use crate::error::ModelError;
+use super::limits::{NAME_BYTES_MAX, TENSORS_MAX};
+use crate::error::{ModelError, refuse};
 
 const LOCAL: &[u8] = b"PK\x03\x04";
 const CENTRAL: &[u8] = b"PK\x01\x02";

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use upscale_core::Pixels;
 
-use super::Face;
+use super::detect::Face;
 
 /// An area is this many times as wide and high as the face's box: hair, chin and ears belong to a face too.
 const GROWTH: f32 = 1.5;

@@ -126,7 +126,7 @@ fn every_container_and_wrapper_gives_the_same_network() {
     read(&safetensors(&tensors), "safetensors");
     read(&zip(&tensors, &[]), "PyTorch zip");
     read(&legacy(&tensors, &[]), "PyTorch legacy pickle");
-    for wrapper in super::WRAPPERS {
+    for wrapper in super::weights::WRAPPERS {
         read(
             &legacy(&tensors, &["model", wrapper]),
             "PyTorch legacy pickle",
