@@ -19,7 +19,8 @@ pub(crate) fn compression(file: &[u8]) -> Compression {
 }
 
 /// How many times a VP8 step is as large as the mean of a JPEG's tables that does the same damage: its transform has
-/// twice the gain, and prediction and the loop filter hide much of what is left. Measured (docs/decisions/0009).
+/// twice the gain, and prediction and the loop filter hide much of what is left. Measured, as is what it costs not to read the
+/// step: docs/decisions/0009-what-a-file-says.md.
 const STEPS_PER_MEAN: f32 = 4.0;
 
 /// VP8 always stores a quarter of the chroma samples.
