@@ -9,10 +9,9 @@ use std::arch::x86_64::{
     _mm256_sub_ps,
 };
 
-use crate::gemm::{self, Block};
-use crate::kernels::Computation;
-use crate::lanes::Lanes;
-use crate::registers::Registers;
+use crate::block::Block;
+use crate::gemm;
+use crate::lanes::{Computation, Lanes, Registers};
 
 /// Proof that the CPU has AVX2 and FMA: only [`Avx2::detect`] makes one.
 #[derive(Debug, Clone, Copy)]

@@ -8,10 +8,9 @@ use std::arch::x86_64::{
     _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
-use crate::gemm::{self, Block};
-use crate::kernels::Computation;
-use crate::lanes::Lanes;
-use crate::registers::Registers;
+use crate::block::Block;
+use crate::gemm;
+use crate::lanes::{Computation, Lanes, Registers};
 
 /// Proof that the CPU has AVX-512F, BW, DQ, VL: only [`Avx512::detect`] makes one.
 #[derive(Debug, Clone, Copy)]

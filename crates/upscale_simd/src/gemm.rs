@@ -4,6 +4,7 @@
 //! A sum is taken over the depth in order, one fused multiply-add after another, whatever the number of rows or
 //! the width of the panel: results do not depend on how the work was cut.
 
+use crate::block::Block;
 use crate::lanes::Lanes;
 use crate::leases::SharedRows;
 
@@ -59,25 +60,6 @@ pub struct Beside<'a> {
     pub next: &'a [f32],
     /// What comes after all products.
     pub ahead: &'a mut Ahead,
-}
-
-/// Arguments of one kernel call.
-pub struct Block {
-    input: *const f32,
-    input_stride: usize,
-    weights: *const f32,
-    depth: usize,
-    output: *mut f32,
-    output_stride: usize,
-    /// Null: zero.
-    start: *const f32,
-    /// 0 when every row begins with the same numbers.
-    start_stride: usize,
-    /// What will be read soon: a line of it is asked for with every step in depth.
-    next: *const f32,
-    /// What will be read or written a little later: a line with every step, or every other one in single precision,
-    /// whose products are twice as many steps.
-    ahead: *const f32,
 }
 
 /// Runs of memory that will be needed when the products are done: rows of maps, to be fetched while they are
@@ -341,7 +323,7 @@ unsafe fn by_rows<L: Lanes, const WORDS: bool, const PANEL: usize>(
 /// is read before any output is written.
 ///
 /// # Safety
-/// The CPU has [`crate::registers::Registers::dot_words`] if `WORDS` is set. The block's `ROWS` input rows have `depth`
+/// The CPU has [`crate::lanes::Registers::dot_words`] if `WORDS` is set. The block's `ROWS` input rows have `depth`
 /// readable numbers each, the weights `depth * PANEL` registers, the output rows `PANEL` writable registers each, the
 /// start none when null and else `PANEL` readable registers.
 #[inline(always)]

@@ -1,11 +1,10 @@
 //! Which sets this CPU can run, and the one place where a computation meets one of them.
 
 use crate::gemm;
-use crate::lanes::Lanes;
+use crate::lanes::{Computation, Lanes, Registers};
 #[cfg(target_arch = "aarch64")]
 use crate::neon::Neon;
 use crate::portable::Portable;
-use crate::registers::Registers;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2::Avx2, avx512::Avx512};
 
@@ -20,15 +19,6 @@ pub enum InstructionSet {
     Neon,
     /// Whatever the compiler makes of plain loops.
     Portable,
-}
-
-/// Something to be computed with the vectors of whichever set there is.
-pub trait Computation {
-    /// What comes of it.
-    type Output;
-
-    /// Computes it. Implementations are `#[inline(always)]`: only what is inlined is compiled for the set.
-    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
 }
 
 /// The kernels of a set that this CPU has.

@@ -16,6 +16,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod block;
 mod buffer;
 mod denormals;
 mod gemm;
@@ -25,14 +26,13 @@ mod leases;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
-mod registers;
 
 pub use buffer::Buffer;
 pub use denormals::FlushDenormals;
 pub use gemm::{
     Ahead, Beside, CHANNEL_UNIT, Input, Output, Start, Weights, multiply_in_place, multiply_into,
 };
-pub use kernels::{Computation, InstructionSet, Kernels};
-pub use lanes::Lanes;
+pub use kernels::{InstructionSet, Kernels};
+pub use lanes::{Computation, Lanes};
 pub use leases::{ReadLease, SharedRows, WriteLease};
 pub use portable::Portable;

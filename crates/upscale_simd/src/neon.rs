@@ -6,10 +6,9 @@ use std::arch::aarch64::{
     vst1q_f32, vsubq_f32,
 };
 
-use crate::gemm::{self, Block};
-use crate::kernels::Computation;
-use crate::lanes::Lanes;
-use crate::registers::Registers;
+use crate::block::Block;
+use crate::gemm;
+use crate::lanes::{Computation, Lanes, Registers};
 
 /// Proof that the CPU has NEON: only [`Neon::detect`] makes one.
 #[derive(Debug, Clone, Copy)]

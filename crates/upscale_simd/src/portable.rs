@@ -1,9 +1,8 @@
 //! No intrinsics: arrays that the compiler turns into whatever the target has (SSE2 on any x86-64).
 
-use crate::gemm::{self, Block};
-use crate::kernels::Computation;
-use crate::lanes::Lanes;
-use crate::registers::Registers;
+use crate::block::Block;
+use crate::gemm;
+use crate::lanes::{Computation, Lanes, Registers};
 
 /// Needs no proof.
 #[derive(Debug, Clone, Copy)]
