@@ -20,5 +20,5 @@ if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$library"
   std=(-Zbuild-std)
 fi
-cargo test "${std[@]}" --locked --release --package upscale_engine --lib --tests --target "$target" \
+cargo test "${std[@]}" --locked --release --package upscale_simd --package upscale_engine --lib --tests --target "$target" \
   --target-dir target/neon "$@"

@@ -21,5 +21,5 @@ if "$work/past" >/dev/null 2>"$work/said" || ! grep -q heap-buffer-overflow "$wo
   exit 1
 fi
 
-RUSTFLAGS="-Zsanitizer=address" cargo test --locked --package upscale_engine --lib --tests --target "$target" \
+RUSTFLAGS="-Zsanitizer=address" cargo test --locked --package upscale_simd --package upscale_engine --lib --tests --target "$target" \
   --target-dir target/sanitizer "$@"

@@ -63,6 +63,9 @@ pub const CHECKOUTS_PER_HOUR: u32 = 20;
 /// Longest account or key name, in characters.
 pub const NAME_CHARS_MAX: usize = 100;
 
+/// Largest source frame whatever is ordered, inclusive, in pixels (width × height).
+pub const SOURCE_PIXELS_MAX: u64 = source_pixels_max(Parameters::at(Scale::X2));
+
 /// Largest source frame, inclusive, in pixels (width × height).
 #[must_use]
 pub const fn source_pixels_max(parameters: Parameters) -> u64 {

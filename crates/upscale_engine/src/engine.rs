@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use upscale_core::limits::SOURCE_PIXELS_MAX;
 use upscale_core::{Condition, Pixels, Rows, Scale};
 
 use crate::error::{ModelError, UpscaleError};
@@ -89,7 +90,7 @@ impl Default for EngineOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             kernels: None,
             precision: Precision::Exact,
-            pixels_max: 1_500_000,
+            pixels_max: SOURCE_PIXELS_MAX as usize,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::bytes::{Bytes, text};
 use super::global::Global;
 use super::kind::Kind;
-use super::limits::NAME_BYTES_MAX;
+use super::limits::{DIMENSIONS_MAX, NAME_BYTES_MAX};
 use crate::error::{ModelError, refuse};
 
 /// Steps of one pickle. A dictionary of 702 tensors takes some 20,000; half a million values take 40 MB.
@@ -388,7 +388,7 @@ impl<'a> Machine<'a> {
 
     fn counts(&self, id: Id) -> Result<Vec<usize>, ModelError> {
         match &self.values[id] {
-            Value::Tuple(ids) if ids.len() <= super::tensor::DIMENSIONS_MAX => {
+            Value::Tuple(ids) if ids.len() <= DIMENSIONS_MAX => {
                 ids.iter().map(|&id| self.count(id)).collect()
             }
             other => Err(refuse(format!("a {} is no shape", other.kind()))),

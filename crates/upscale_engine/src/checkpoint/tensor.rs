@@ -3,11 +3,10 @@
 use half::{bf16, f16};
 
 use super::kind::Kind;
+use super::limits::DIMENSIONS_MAX;
 use super::pickle::View;
 use crate::error::{ModelError, refuse};
 
-/// Dimensions of a tensor; a convolution has four.
-pub(crate) const DIMENSIONS_MAX: usize = 8;
 /// A weight beyond this overflows within a few layers.
 const VALUE_MAX: f32 = 1e6;
 
