@@ -2,7 +2,7 @@
 
 Protocol: pictures cut to a multiple of the scale, shrunk by MATLAB's antialiased bicubic, rounded to 8 bits;
 the enlargement rounded to 8 bits; PSNR and SSIM on Y of BT.601, a border of `scale` pixels shaved.
-`upscale eval` of the Rust side computes the same to 0.01 dB.
+`upscale-lab eval` of the Rust side computes the same to 0.01 dB.
 """
 
 from __future__ import annotations

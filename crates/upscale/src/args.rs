@@ -84,9 +84,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Wait for the end of one task and download its result.
     Wait(WaitArgs),
-    /// Measure the quality against bicubic and Lanczos3 on folders of pictures.
-    Eval(EvalArgs),
-    /// Measure the speed of a network, of the API with `bench api`, of whole images with `bench picture`.
+    /// Measure the speed of a network, of the API with `bench api`.
     Bench(BenchArgs),
     /// One image from standard input to standard output; started by the worker, once per image.
     #[command(hide = true)]
@@ -110,11 +108,8 @@ impl Command {
             Self::Status(args) => args.call.json,
             Self::Wait(args) => args.call.json,
             Self::Model(command) => command.is_json(),
-            Self::Eval(args) => args.json,
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
-                Some(BenchCommand::Whole(whole)) => whole.json,
-                Some(BenchCommand::Picture(picture)) => picture.json,
                 None => args.engine.json,
             },
             Self::Serve(_)
@@ -293,43 +288,6 @@ pub(crate) struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct EvalArgs {
-    /// Folders of PNG, JPEG or WebP pictures; each is shrunk and enlarged again.
-    #[arg(required_unless_present_any = ["gates", "page"], value_name = "FOLDER")]
-    pub(crate) folders: Vec<PathBuf>,
-    /// 2, 4 or both.
-    #[arg(long, value_enum, default_value_t = EvalScale::Both)]
-    pub(crate) scale: EvalScale,
-    /// As of `upscale file`.
-    #[arg(long, value_enum, default_value_t = Quality::Standard, conflicts_with = "page")]
-    pub(crate) quality: Quality,
-    /// Threads; by default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: Option<u32>,
-    /// Print one JSON object with every picture's figures.
-    #[arg(long, conflicts_with = "markdown")]
-    pub(crate) json: bool,
-    /// Print the means as a Markdown table.
-    #[arg(long)]
-    pub(crate) markdown: bool,
-    /// Also drawn pictures, JPEGs, and what the networks make of what they are told; then every gate.
-    #[arg(long)]
-    pub(crate) gates: bool,
-    /// As --gates, and write the page and its pictures here.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) page: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EvalScale {
-    #[value(name = "2")]
-    X2,
-    #[value(name = "4")]
-    X4,
-    Both,
-}
-
-#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
     #[command(flatten)]
@@ -364,38 +322,6 @@ pub(crate) struct BenchEngineArgs {
 pub(crate) enum BenchCommand {
     /// Creates and reads per second over loopback, next to what the disk syncs in the same run.
     Api(BenchApiArgs),
-    /// A file from bytes to bytes, next to the network alone on the same picture.
-    Whole(BenchWholeArgs),
-    /// What the largest images take of a processor, stage by stage; the PNG encoder's share beside its limit.
-    Picture(BenchPictureArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchPictureArgs {
-    /// Measured runs of each picture; the one of least time is shown.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) runs: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchWholeArgs {
-    /// Picture to upscale (JPEG, PNG or WebP), within the service's size.
-    pub(crate) file: PathBuf,
-    /// 2 or 4; by default 2.
-    #[arg(long, value_parser = parse_scale)]
-    pub(crate) scale: Option<Scale>,
-    /// Threads; by default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: Option<u32>,
-    /// Rounds of both.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) runs: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,8 @@
 //! `upscale bench`: speeds, printed next to a limit measured in the same run. The networks' measurements are the
-//! engine's own; `bench api`, `bench picture` and `bench whole` have files of their own.
+//! engine's own; `bench api` has files of its own.
 
 mod api;
 mod load;
-mod picture;
-mod whole;
 
 use std::{fs, path::Path};
 
@@ -13,19 +11,18 @@ use upscale_engine::{
     EngineOptions, Model, Network, Precision, Shape,
     bench::{Bench, Measured},
 };
+use upscale_pipeline::kernels;
 
 use crate::{
     args::{BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision},
     file::threads,
-    kernels, output,
+    output,
 };
 
 /// Runs the benchmark that was asked for.
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Api(args)) => api::bench_api(args),
-        Some(BenchCommand::Whole(args)) => whole::bench_whole(args),
-        Some(BenchCommand::Picture(args)) => picture::bench_picture(args),
         None => bench_network(&args.engine),
     }
 }

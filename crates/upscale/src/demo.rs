@@ -19,21 +19,14 @@ use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
 use upscale_core::{Credits, Parameters, Scale, limits};
 use upscale_image::{
     decode,
-    quality::{Kernel, Rgb8, resize},
+    raster::{Kernel, Pair, Rgb8, before_after, resize},
 };
 
 use self::{
     image_host::{HOST_NAME, ImageHost},
-    pictures::{Picture, drawn, given},
+    pictures::{Picture, given, samples},
 };
-use crate::{
-    args::DemoArgs,
-    before_after::{Pair, compose},
-    data::block_on,
-    file::write_whole,
-    output,
-    running::Running,
-};
+use crate::{args::DemoArgs, data::block_on, file::write_whole, output, running::Running};
 
 /// What the demo's customer buys.
 const PURCHASE: &str = "10";
@@ -44,7 +37,7 @@ const RESULT_PIXELS_MAX: u64 = 16 * limits::MEGAPIXEL;
 pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let started = Timeline(Instant::now());
     let pictures = if args.images.is_empty() {
-        drawn()?
+        samples()?
     } else {
         given(&args.images)?
     };
@@ -299,7 +292,7 @@ fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
         write_whole(&out.join(format!("{}.png", picture.name)), &picture.bytes)?;
     }
     let pairs: Vec<Pair> = pairs.into_iter().map(|(_, pair)| pair).collect();
-    let composed = compose(&pairs).context("there is nothing to compare")?;
+    let composed = before_after(&pairs).context("there is nothing to compare")?;
     write_whole(&out.join("before-after.png"), &composed.to_png()?)
 }
 

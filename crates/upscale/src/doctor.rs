@@ -10,12 +10,13 @@ use rustix::{fs::statvfs, system::uname};
 use serde::Serialize;
 use upscale_core::Clock;
 use upscale_engine::KernelSet;
+use upscale_pipeline::kernels;
 
 use crate::{
     args::DoctorArgs,
     data::{block_on, open_existing_store},
     file::threads,
-    golden, kernels, output,
+    golden, output,
     storage::bucket,
     work::{load_models, missing_sandbox_parts, worker_options},
 };

@@ -14,13 +14,11 @@ use upscale_core::{
     limits::{SOURCE_BYTES_MAX, source_pixels_max},
 };
 use upscale_image::ImageError;
-
-use crate::{
-    args::{FileArgs, Quality},
-    child::status_bytes,
-    kernels,
-    pipeline::{self, Order, PipelineError, Upscaled, upscale_image},
+use upscale_pipeline::{
+    PictureOptions, PipelineError, Upscaled, kernels, status_bytes, upscale_image, wall,
 };
+
+use crate::args::{FileArgs, Quality};
 
 /// A pixel of 16-bit RGBA has 8 bytes, so no file of that many pixels has reason to be longer.
 const BYTES_PER_PIXEL_MAX: u64 = 8;
@@ -33,7 +31,7 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
     let scale = brought.as_ref().map(|(_, scale)| *scale).or(args.scale);
     let scale = scale.unwrap_or(Scale::X2);
     let parameters = args.parameters.at(scale);
-    let order = Order {
+    let options = PictureOptions {
         parameters,
         network: brought.as_ref().map(|(network, _)| network),
         threads: threads(args.threads),
@@ -42,11 +40,11 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
             .pixels_max
             .unwrap_or_else(|| source_pixels_max(parameters)),
         ensemble: args.quality == Quality::Max,
-        clock: pipeline::wall,
+        clock: wall,
     };
     let bytes = read_source(&args.input, args.pixels_max)?;
     let started = Instant::now();
-    let upscaled = upscale(&bytes, &order, args)?;
+    let upscaled = upscale(&bytes, &options, args)?;
     write_whole(&args.output, &upscaled.png)?;
     report(&args.output, &upscaled, started.elapsed());
     if parameters.face_enhance {
@@ -92,10 +90,14 @@ pub(crate) fn read_bounded(path: &Path, bytes_max: u64, hint: &str) -> anyhow::R
     Ok(bytes)
 }
 
-fn upscale(bytes: &[u8], order: &Order<'_>, args: &FileArgs) -> anyhow::Result<Upscaled> {
+fn upscale(
+    bytes: &[u8],
+    options: &PictureOptions<'_>,
+    args: &FileArgs,
+) -> anyhow::Result<Upscaled> {
     let bar = progress_bar();
     let mut progress = |share: f64| bar.set_position((share * STEPS as f64) as u64);
-    let upscaled = upscale_image(bytes, order, &mut progress);
+    let upscaled = upscale_image(bytes, options, &mut progress);
     bar.finish_and_clear();
     upscaled.map_err(|error| {
         let is_too_large = matches!(

@@ -6,10 +6,8 @@ use anyhow::{Context, anyhow, ensure};
 use upscale_api::ApiState;
 use upscale_core::{Parameters, Scale};
 use upscale_engine::KernelSet;
-use upscale_image::{decode, quality::Rgb8};
-use upscale_worker::ChildOptions;
-
-use crate::kernels;
+use upscale_image::{decode, raster::Rgb8};
+use upscale_pipeline::{ChildOptions, kernels};
 
 /// Small, with more than one tile of the engine in both directions.
 const SIZE: (usize, usize) = (40, 28);
@@ -53,8 +51,8 @@ pub(crate) async fn check(options: &ChildOptions) -> anyhow::Result<()> {
 }
 
 async fn upscaled(options: &ChildOptions, scale: Scale, source: &[u8]) -> anyhow::Result<Rgb8> {
-    let order = options.order(Parameters::at(scale));
-    let made = options.upscale(&order, source).await?;
+    let job = options.job(Parameters::at(scale));
+    let made = options.upscale(&job, source).await?;
     let pixels_max = u64::from(made.facts.width) * u64::from(made.facts.height);
     let picture = decode(&made.png, pixels_max).context("the golden result")?;
     Ok(Rgb8::of_source(&picture))

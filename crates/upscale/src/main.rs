@@ -6,20 +6,14 @@ mod admin;
 mod args;
 mod audit;
 mod backup;
-mod before_after;
 mod bench;
 mod child;
 mod config;
 mod data;
 mod demo;
 mod doctor;
-mod drawn;
-mod eval;
-#[cfg(debug_assertions)]
-mod fault;
 mod file;
 mod golden;
-mod kernels;
 mod key;
 mod ledger;
 mod mail;
@@ -28,9 +22,7 @@ mod model;
 mod open_files;
 mod output;
 mod parameters;
-mod pipeline;
 mod running;
-mod sandbox;
 mod secret;
 mod serve;
 mod shown;
@@ -78,7 +70,6 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Submit(args) => return submit::submit(args),
         Command::Status(args) => submit::status(args)?,
         Command::Wait(args) => return submit::wait(args),
-        Command::Eval(args) => eval::eval(args)?,
         Command::Bench(args) => bench::bench(args)?,
         Command::Child(args) => child::child(args)?,
     }

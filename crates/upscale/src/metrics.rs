@@ -101,7 +101,7 @@ async fn look_around(store: &Store) {
 /// The line `VmRSS` of `/proc/self/status`, in KiB (proc_pid_status(5)).
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    crate::child::status_bytes(&status, "VmRSS:")
+    upscale_pipeline::status_bytes(&status, "VmRSS:")
 }
 
 #[cfg(test)]

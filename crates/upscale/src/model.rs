@@ -17,13 +17,14 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use upscale_core::Scale;
 use upscale_engine::{Engine, EngineOptions, Network};
+use upscale_pipeline::{kernels, sandbox};
 
-pub(crate) use self::served::{Handed, Served};
+pub(crate) use self::served::Served;
 use self::{brought::Brought, card::Card, verify::verify};
 use crate::{
     args::{Commercial, ModelCommand},
     file::{read_bounded, threads, write_whole},
-    kernels, output, sandbox,
+    output,
 };
 
 /// Names of files that are taken for models.

@@ -18,6 +18,7 @@ use upscale_api::{
     ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, SendMail, ServeLimits, Stripe,
     api_router, console_router, results_router, serve as serve_http,
 };
+use upscale_pipeline::kernels;
 use upscale_store::StoreOptions;
 use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 
@@ -25,7 +26,7 @@ use crate::{
     admin::Admin,
     args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
     data::Data,
-    golden, kernels, mail, metrics,
+    golden, mail, metrics,
     model::Served,
     open_files, output, stripe, telemetry, traces,
     work::{check_sandbox, kernels_environment, load_models, worker_options},

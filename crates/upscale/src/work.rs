@@ -11,12 +11,12 @@ use std::{
 use ::metrics::gauge;
 use anyhow::{Context, bail};
 use tokio::{process::Command, time::timeout};
-use upscale_worker::{ChildOptions, ConnectTo, FetchOptions, WorkerOptions};
+use upscale_pipeline::{ChildOptions, kernels};
+use upscale_worker::{ConnectTo, FetchOptions, WorkerOptions};
 
 use crate::{
     args::{ProcessArgs, WorkArgs},
     file::threads,
-    kernels,
     model::Served,
 };
 
@@ -136,7 +136,7 @@ pub(crate) fn kernels_environment() -> impl Iterator<Item = (OsString, OsString)
 #[cfg(debug_assertions)]
 fn child_fault(args: &WorkArgs) -> Option<(OsString, OsString)> {
     let name = args.child_fault.as_ref()?;
-    Some((crate::fault::VARIABLE.into(), name.into()))
+    Some((upscale_pipeline::fault::VARIABLE.into(), name.into()))
 }
 
 /// A release build's children commit no fault.

@@ -21,7 +21,7 @@ mod from_webp;
 mod jpeg;
 mod light;
 mod orientation;
-pub mod quality;
+pub mod raster;
 mod shrink;
 mod sniff;
 mod to_png;

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use upscale_core::{Estimate, Pixels};
-use upscale_image::quality::{Kernel, Rgb8, resize};
+use upscale_image::raster::{Kernel, Rgb8, resize};
 use upscale_image::{decode, estimate};
 
 /// Photographs of each folder that are taken, at most.

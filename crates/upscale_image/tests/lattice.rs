@@ -13,7 +13,7 @@ use files::jpegs::Jpeg;
 use files::pngs;
 use jpeg_encoder::{ColorType, SamplingFactor};
 use upscale_core::{Compression, Subsampling};
-use upscale_image::{decode, quality::Rgb8};
+use upscale_image::{decode, raster::Rgb8};
 
 const WIDTH: usize = 328;
 const HEIGHT: usize = 248;

@@ -2,6 +2,11 @@
 //! and what the logs may know beyond it. What follows is decided by `core::after_failure`.
 
 use upscale_core::AttemptFailure;
+use upscale_pipeline::ChildEnd;
+
+const UNFAITHFUL: &str = "The upscaled image did not pass the check against its source";
+const CRASHED: &str = "The image could not be processed";
+const NOT_STARTED: &str = "The image could not be processed just now.";
 
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,5 +58,16 @@ impl AttemptError {
     pub fn with_detail(mut self, detail: impl std::fmt::Display) -> Self {
         self.detail = detail.to_string();
         self
+    }
+}
+
+impl From<ChildEnd> for AttemptError {
+    fn from(end: ChildEnd) -> Self {
+        match end {
+            ChildEnd::Refused(message) => Self::permanent(message),
+            ChildEnd::Unfaithful(reason) => Self::permanent(UNFAITHFUL).with_detail(reason),
+            ChildEnd::Crashed(end) => Self::crash(CRASHED).with_detail(end.reason),
+            ChildEnd::NotStarted(_) => Self::transient(NOT_STARTED).with_detail(end),
+        }
     }
 }

@@ -3,8 +3,6 @@
 //! nor SQL nor pixels.
 
 mod attempt_error;
-mod check_png;
-mod child;
 mod fetch;
 mod heartbeat;
 mod housekeeping;
@@ -15,10 +13,6 @@ mod stages;
 mod work_once;
 
 pub use attempt_error::AttemptError;
-pub use child::{
-    Answer, ChildOptions, Facts, Order, SourceFormat, Spent, Upscaled, read_answer, read_order,
-    write_answer, write_progress,
-};
 pub use fetch::{
     ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher, Forbidden, Guard, redirected,
 };

@@ -8,11 +8,10 @@ use metrics::{counter, histogram};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
+use upscale_pipeline::{CheckedResult, ChildOptions, Job};
 use upscale_store::{Claim, Results, Stages};
 
-use crate::{
-    AttemptError, ChildOptions, Fetcher, Order, child::Upscaled, slots::Slot, stages::StageWatch,
-};
+use crate::{AttemptError, Fetcher, slots::Slot, stages::StageWatch};
 
 /// A download that takes longer lends its slot to others; nearly all take less.
 const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
@@ -63,19 +62,20 @@ impl<'a> Attempt<'a> {
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let mut order = child.order(claim.parameters);
+        let mut job = child.job(claim.parameters);
         if let Some(cores) = cores {
-            order.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
+            job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
         let upscaled = self
             .slot
-            .wide_for(ALONE_MAX, child.upscale(&order, &source))
-            .await;
+            .wide_for(ALONE_MAX, child.upscale(&job, &source))
+            .await
+            .map_err(AttemptError::from);
         drop(source);
         self.stages.picture_micros = self.watch.child_ended(started, &upscaled);
         let upscaled = upscaled?;
-        log_facts(claim, &order, &upscaled);
+        log_facts(claim, &job, &upscaled);
         self.stage = Stage::Storing;
         let started = Instant::now();
         let stored = put(upscaled, results).await;
@@ -98,12 +98,12 @@ impl<'a> Attempt<'a> {
     }
 }
 
-async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, AttemptError> {
+async fn put(upscaled: CheckedResult, results: &Results) -> Result<ResultFile, AttemptError> {
     let cannot_store = |error: String| {
         AttemptError::transient("The result could not be stored.").with_detail(error)
     };
     let name = random_token().map_err(|error| cannot_store(error.to_string()))?;
-    let Upscaled { facts, png } = upscaled;
+    let CheckedResult { facts, png } = upscaled;
     // A hundred megabytes take a tenth of a second: not on a thread that answers requests.
     let hashed = tokio::task::spawn_blocking(move || (hex(&Sha256::digest(&png)), png)).await;
     let (sha256, png) = hashed.map_err(|error| cannot_store(error.to_string()))?;
@@ -120,14 +120,14 @@ async fn put(upscaled: Upscaled, results: &Results) -> Result<ResultFile, Attemp
     Ok(file)
 }
 
-fn log_facts(claim: &Claim, order: &Order, upscaled: &Upscaled) {
+fn log_facts(claim: &Claim, job: &Job, upscaled: &CheckedResult) {
     let facts = &upscaled.facts;
-    histogram!("upscale_child_memory_bytes").record(facts.spent.memory_bytes as f64);
+    histogram!("upscale_child_memory_bytes").record(facts.memory_bytes as f64);
     let rung = if facts.by_reference { "plain" } else { "fast" };
     counter!("upscale_output_check_total", "rung" => rung).increment(1);
     tracing::debug!(
         task = claim.task_id.as_str(),
-        threads = order.threads,
+        threads = job.threads,
         source_format = ?facts.source_format,
         source_width = facts.source_width,
         source_height = facts.source_height,

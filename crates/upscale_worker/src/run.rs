@@ -9,11 +9,11 @@ use tokio::{
     time::{interval, sleep, timeout},
 };
 use upscale_core::{NoRandomness, limits::HEARTBEAT_SECONDS, random_bytes, random_token};
+use upscale_pipeline::ChildOptions;
 use upscale_store::{Results, Store};
 
 use crate::{
-    ChildOptions, FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping,
-    slots::Slots,
+    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping, slots::Slots,
 };
 
 /// Downloads that may go on beside the slots once they have taken longer than a few seconds; each may hold a source of

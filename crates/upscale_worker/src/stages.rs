@@ -6,9 +6,10 @@ use std::time::Duration;
 use metrics::histogram;
 use tokio::time::Instant;
 use upscale_core::{Clock, Fact, Span, SpanId, SpanKind, Timestamp, record_span};
+use upscale_pipeline::CheckedResult;
 use upscale_store::Claim;
 
-use crate::{AttemptError, child::Upscaled};
+use crate::AttemptError;
 
 /// The clock beside one turn's stages. Cheap to make; nothing is kept where nobody listens.
 pub(crate) struct StageWatch<'a> {
@@ -67,26 +68,26 @@ impl<'a> StageWatch<'a> {
     pub(crate) fn child_ended(
         &self,
         since: Instant,
-        ended: &Result<Upscaled, AttemptError>,
+        ended: &Result<CheckedResult, AttemptError>,
     ) -> i64 {
-        let Ok(Upscaled { facts, .. }) = ended else {
+        let Ok(CheckedResult { facts, .. }) = ended else {
             return self.ended("child", since, ended);
         };
         let (took, spent) = (since.elapsed(), &facts.spent);
         count("child", took);
         let stages = [
-            ("decode", spent.decode_micros),
-            ("network", spent.network_micros),
-            ("check", spent.check_micros),
-            ("encode", spent.encode_micros),
+            ("decode", spent.decode),
+            ("network", spent.network),
+            ("check", spent.check),
+            ("encode", spent.encode),
         ];
-        for (stage, micros) in stages {
-            count(stage, Duration::from_micros(micros.into()));
+        for (stage, took) in stages {
+            count(stage, took);
         }
         let child = SpanId::new();
         let mut from = before_now(took);
-        for (stage, micros) in stages {
-            let until = Timestamp::from_micros(from.micros() + i64::from(micros));
+        for (stage, took) in stages {
+            let until = Timestamp::from_micros(from.micros().saturating_add(micros(took)));
             record_span(|| {
                 Span::between(&self.claim.task_id, stage, SpanKind::Part, (from, until))
                     .part_of(child)

@@ -15,7 +15,7 @@ mod guard;
 
 use std::net::IpAddr;
 
-use upscale_worker::{Answer, Facts, SourceFormat, Spent, write_answer, write_progress};
+use upscale_pipeline::{Answer, Facts, Format, Spent, write_answer, write_progress};
 
 const CASES_PER_SEED: usize = 400;
 
@@ -67,9 +67,10 @@ fn damaged_frames_are_an_answer_within_its_limits_or_an_error() {
         source_height: 5,
         width: 6,
         height: 10,
-        source_format: SourceFormat::Png,
+        source_format: Format::Png,
         by_reference: false,
         spent: Spent::default(),
+        memory_bytes: 0,
     };
     let png = vec![7; 100];
     let answers = [
@@ -78,7 +79,7 @@ fn damaged_frames_are_an_answer_within_its_limits_or_an_error() {
         Answer::Broke("a kernel\nbroke".to_owned()),
         Answer::Unfaithful("é".repeat(600)),
     ];
-    let mut seeds = vec![b"UPS\x01".repeat(12)];
+    let mut seeds = vec![b"UPS\x02".repeat(12)];
     for answer in &answers {
         let mut bytes = Vec::new();
         write_progress(&mut bytes, 500).unwrap();

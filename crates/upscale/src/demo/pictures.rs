@@ -1,19 +1,10 @@
-//! What the demo upscales: two pictures of its own, drawn large and made small, or the user's files.
+//! What the demo upscales: two pictures of its own or the user's files.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
 use upscale_core::limits::SOURCE_BYTES_MAX;
-use upscale_image::{
-    Format,
-    quality::{Kernel, Rgb8, resize},
-    read_header,
-};
-
-use crate::drawn;
-
-/// Drawn pictures are made this much smaller, so that 4x brings back the size they were drawn at.
-const SHRINK: usize = 4;
+use upscale_image::{Format, read_header};
 
 /// A picture to upscale.
 pub(crate) struct Picture {
@@ -23,31 +14,21 @@ pub(crate) struct Picture {
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) pixels: u64,
-    /// Whether it was drawn here, and nobody has it yet.
+    /// Whether it is the demo's own, and nobody has it yet.
     pub(crate) is_drawn: bool,
 }
 
-/// The demo's own two.
-pub(crate) fn drawn() -> anyhow::Result<Vec<Picture>> {
-    // Each takes a second or two: on two cores, one.
-    let (harbour, panel) = std::thread::scope(|scope| {
-        let panel = scope.spawn(|| shrunk(&drawn::panel()));
-        (shrunk(&drawn::harbour()), panel.join())
-    });
-    let panel = panel.map_err(|_| anyhow::anyhow!("the panel could not be drawn"))?;
-    [("harbour", harbour), ("panel", panel)]
-        .into_iter()
-        .map(|(name, small)| picture(name.to_owned(), small.to_png()?, true))
-        .collect()
-}
+/// The demo's own two: a harbour and a program's window, drawn for this project by `upscale-lab samples`.
+const SAMPLES: [(&str, &[u8]); 2] = [
+    ("harbour", include_bytes!("harbour.png")),
+    ("panel", include_bytes!("panel.png")),
+];
 
-fn shrunk(large: &Rgb8) -> Rgb8 {
-    resize(
-        large,
-        large.width() / SHRINK,
-        large.height() / SHRINK,
-        Kernel::Bicubic,
-    )
+pub(crate) fn samples() -> anyhow::Result<Vec<Picture>> {
+    let samples = SAMPLES.iter();
+    samples
+        .map(|(name, bytes)| picture((*name).to_owned(), bytes.to_vec(), true))
+        .collect()
 }
 
 /// The user's.

@@ -1,27 +1,17 @@
 //! The models of `serve`: checked at the start, then handed to every child.
 
-use std::{
-    ffi::OsString,
-    fs::File,
-    io::Read,
-    mem::ManuallyDrop,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsString, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use tokio::{process::Command, time::timeout};
 use upscale_core::Scale;
-use upscale_engine::{Model, Network};
 
 use super::{
     brought::{Brought, check_scale},
     sealed::Sealed,
 };
-use crate::args::{ChildArgs, Commercial, ServedModels};
+use crate::args::{Commercial, ServedModels};
 
 /// A verification runs a network twice on 117 pixels and once on 9,216: seconds, on a machine on its knees minutes.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -185,67 +175,5 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
             consistency_db,
             "its results are far from their sources; the output check will refuse many"
         );
-    }
-}
-
-/// The models of a child, open before its cage closes.
-pub(crate) struct Handed {
-    x2: Option<HandedFile>,
-    x4: Option<HandedFile>,
-}
-
-/// Its size is asked for in time: in the cage nobody may ask. And it is never closed: a debug build would ask first
-/// whether the descriptor is open, by a call that the cage forbids.
-struct HandedFile {
-    file: ManuallyDrop<File>,
-    bytes: u64,
-}
-
-impl HandedFile {
-    fn open(path: &PathBuf) -> anyhow::Result<Self> {
-        let open = || -> std::io::Result<Self> {
-            let file = File::open(path)?;
-            let bytes = file.metadata()?.len();
-            Ok(Self {
-                file: ManuallyDrop::new(file),
-                bytes,
-            })
-        };
-        open().context("the model that the service keeps")
-    }
-
-    fn read(&self) -> anyhow::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(usize::try_from(self.bytes)?);
-        let read = (&*self.file).take(self.bytes).read_to_end(&mut bytes);
-        read.context("the model that the service keeps")?;
-        Ok(bytes)
-    }
-}
-
-impl Handed {
-    /// Opens them; they are looked at in the cage.
-    ///
-    /// # Errors
-    /// When the parent has none there.
-    pub(crate) fn open(args: &ChildArgs) -> anyhow::Result<Self> {
-        Ok(Self {
-            x2: args.model_2x.as_ref().map(HandedFile::open).transpose()?,
-            x4: args.model_4x.as_ref().map(HandedFile::open).transpose()?,
-        })
-    }
-
-    /// The network for this scale, if one was handed over.
-    ///
-    /// # Errors
-    /// When the bytes are no model: they were one when the service started.
-    pub(crate) fn read(&self, scale: Scale) -> anyhow::Result<Option<Arc<Network>>> {
-        let file = match scale {
-            Scale::X2 => &self.x2,
-            Scale::X4 => &self.x4,
-        };
-        let Some(file) = file else {
-            return Ok(None);
-        };
-        Ok(Some(Arc::new(Model::read(&file.read()?)?.network)))
     }
 }

@@ -3,7 +3,7 @@
 use upscale_core::Pixels;
 use upscale_image::{
     decode,
-    quality::{Kernel, Rgb8, resize},
+    raster::{Kernel, Rgb8, resize},
 };
 
 use super::{Dice, PIXELS_MAX, Trial, pixels};

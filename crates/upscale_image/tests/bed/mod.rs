@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use upscale_core::Pixels;
 use upscale_image::{
     decode,
-    quality::{Kernel, Rgb8, resize},
+    raster::{Kernel, Rgb8, resize},
 };
 
 /// Shortest and longest side of a source, in pixels.

@@ -10,16 +10,16 @@ use std::{
 
 use tokio::time::{sleep, timeout};
 use upscale_core::{AttemptFailure, Parameters, Scale};
-use upscale_worker::{Answer, AttemptError, ChildOptions, Upscaled, read_order};
+use upscale_pipeline::{Answer, CheckedResult, ChildOptions, read_job};
+use upscale_worker::AttemptError;
 
 use crate::fake_child::{Stage, done, facts, frames, png};
 
 const X2: Scale = Scale::X2;
 
-async fn upscale(child: &ChildOptions, source: &[u8]) -> Result<Upscaled, AttemptError> {
-    child
-        .upscale(&child.order(Parameters::at(X2)), source)
-        .await
+async fn upscale(child: &ChildOptions, source: &[u8]) -> Result<CheckedResult, AttemptError> {
+    let job = child.job(Parameters::at(X2));
+    Ok(child.upscale(&job, source).await?)
 }
 
 /// Asserts that the script counts as a crash, and what the logs are told of it.
@@ -31,7 +31,7 @@ async fn assert_crashes(child: &ChildOptions, says: &str) {
 }
 
 #[tokio::test]
-async fn a_child_gets_its_order_and_its_png_comes_back() {
+async fn a_child_gets_its_job_and_its_png_comes_back() {
     let stage = Stage::new();
     let Answer::Done { facts, png } = done(X2, 3 * 1024 * 1024) else {
         unreachable!()
@@ -42,11 +42,11 @@ async fn a_child_gets_its_order_and_its_png_comes_back() {
     });
     let source = vec![9; 5 * 1024 * 1024];
     let upscaled = upscale(&child, &source).await.unwrap();
-    assert_eq!(upscaled, Upscaled { facts, png });
-    let order = std::fs::read(stage.path("order")).unwrap();
-    let (order, given) = read_order(&mut order.as_slice()).unwrap();
-    assert_eq!(order, child.order(Parameters::at(X2)));
-    assert_eq!((order.threads, order.source_pixels_max), (2, 1_500_000));
+    assert_eq!(upscaled, CheckedResult { facts, png });
+    let job = std::fs::read(stage.path("job")).unwrap();
+    let (job, given) = read_job(&mut job.as_slice()).unwrap();
+    assert_eq!(job, child.job(Parameters::at(X2)));
+    assert_eq!((job.threads, job.source_pixels_max), (2, 1_500_000));
     assert_eq!(given, source);
 }
 
@@ -78,12 +78,12 @@ async fn a_child_that_broke_says_so_to_the_logs_only() {
 async fn ends_without_an_answer_are_crashes() {
     let stage = Stage::new();
     for (script, says) in [
-        ("cat > order", "exit status: 0"),
+        ("cat > job", "exit status: 0"),
         ("exit 3", "exit status: 3"),
-        ("cat > order; kill -SEGV $$", "signal: 11"),
-        ("cat > order; kill -ABRT $$", "signal: 6"),
+        ("cat > job; kill -SEGV $$", "signal: 11"),
+        ("cat > job; kill -ABRT $$", "signal: 6"),
         // As the kernel does it when memory is out.
-        ("cat > order; kill -KILL $$", "signal: 9"),
+        ("cat > job; kill -KILL $$", "signal: 9"),
     ] {
         assert_crashes(&stage.child(script), says).await;
     }
@@ -95,7 +95,7 @@ async fn half_an_answer_is_a_crash() {
     let whole = frames(&done(X2, 100_000));
     stage.put("half", &whole[..whole.len() / 2]);
     assert_crashes(
-        &stage.child("cat > order; cat half; exit 1"),
+        &stage.child("cat > job; cat half; exit 1"),
         "exit status: 1",
     )
     .await;
@@ -108,7 +108,7 @@ async fn a_child_that_hangs_is_killed_at_the_wall_clock() {
     for (script, says) in [
         ("echo $$ > pid; exec sleep 1000", silent),
         (
-            "echo $$ > pid; cat > order; printf '\\002\\377\\377'; exec sleep 1000",
+            "echo $$ > pid; cat > job; printf '\\002\\377\\377'; exec sleep 1000",
             silent,
         ),
         // Busy, and deaf, and its side of the pipe is closed.
@@ -128,15 +128,15 @@ async fn a_child_that_hangs_is_killed_at_the_wall_clock() {
 async fn garbage_is_a_crash() {
     let stage = Stage::new();
     for (script, says) in [
-        ("cat > order; echo hello world", "kind 104"),
-        ("cat > order; exec cat /dev/zero", "kind 0"),
+        ("cat > job; echo hello world", "a frame of 1819043176 bytes"),
+        ("cat > job; exec cat /dev/zero", "a frame of nothing known"),
         (
-            "cat > order; printf '\\002\\377\\377\\377\\377'",
-            "a result of 4294967295",
+            "cat > job; printf '\\377\\377\\377\\377'",
+            "a frame of 4294967295 bytes",
         ),
         (
-            "cat > order; printf '\\003\\377\\377\\377\\377'",
-            "a message of 4294967295",
+            "cat > job; printf '\\001\\000\\000\\000\\007'",
+            "a frame of nothing known",
         ),
     ] {
         assert_crashes(&stage.child(script), says).await;
@@ -148,9 +148,9 @@ async fn an_answer_counts_only_with_a_clean_end_behind_it() {
     let stage = Stage::new();
     stage.put("answer", &frames(&done(X2, 100)));
     for (script, says) in [
-        ("cat > order; cat answer; echo more", "spoke on"),
-        ("cat > order; cat answer; exit 1", "exit status: 1"),
-        ("cat > order; cat answer; kill -SEGV $$", "signal: 11"),
+        ("cat > job; cat answer; echo more", "spoke on"),
+        ("cat > job; cat answer; exit 1", "exit status: 1"),
+        ("cat > job; cat answer; kill -SEGV $$", "signal: 11"),
     ] {
         assert_crashes(&stage.child(script), says).await;
     }
@@ -160,13 +160,13 @@ async fn an_answer_counts_only_with_a_clean_end_behind_it() {
 async fn a_child_that_lingers_after_its_answer_is_killed() {
     let stage = Stage::new();
     stage.put("answer", &frames(&done(X2, 100)));
-    let child = stage.child("echo $$ > pid; cat > order; cat answer; exec sleep 1000");
+    let child = stage.child("echo $$ > pid; cat > job; cat answer; exec sleep 1000");
     assert_crashes(&child, "did not end within").await;
     assert_gone(&stage.path("pid")).await;
 }
 
 #[tokio::test]
-async fn results_that_do_not_fit_the_order_are_crashes() {
+async fn results_that_do_not_fit_the_job_are_crashes() {
     let stage = Stage::new();
     let four_times = done(Scale::X4, 100);
     let other_size = Answer::Done {
@@ -189,10 +189,11 @@ async fn results_that_do_not_fit_the_order_are_crashes() {
     ] {
         assert_crashes(&stage.answering(&answer), says).await;
     }
-    let mut order = stage.child("").order(Parameters::at(X2));
-    order.result_bytes_max = 1_000;
+    let mut job = stage.child("").job(Parameters::at(X2));
+    job.result_bytes_max = 1_000;
     let child = stage.answering(&done(X2, 1_000));
-    let error = child.upscale(&order, b"source").await.unwrap_err();
+    let end = child.upscale(&job, b"source").await.unwrap_err();
+    let error = AttemptError::from(end);
     assert!(error.detail.contains("a result of"), "{error}");
 }
 
@@ -201,7 +202,7 @@ async fn a_child_that_babbles_on_standard_error_is_heard_in_part_and_not_stopped
     let stage = Stage::new();
     stage.put("answer", &frames(&done(X2, 100)));
     let babble =
-        "cat > order; head -c 1000000 /dev/zero >&2; cat answer; head -c 1000000 /dev/zero >&2";
+        "cat > job; head -c 1000000 /dev/zero >&2; cat answer; head -c 1000000 /dev/zero >&2";
     assert!(upscale(&stage.child(babble), b"source").await.is_ok());
 }
 
@@ -222,7 +223,7 @@ async fn a_child_inherits_no_variable_no_folder_and_no_process_group() {
     let stage = Stage::new();
     stage.put("answer", &frames(&done(X2, 100)));
     // The shell itself adds PWD and the like; what cargo sets for every test must not be there.
-    let script = "read -r a b c d group rest < /proc/$$/stat; cat > order;
+    let script = "read -r a b c d group rest < /proc/$$/stat; cat > job;
         [ \"$UPSCALE_CPU\" = scalar ] && [ -z \"$CARGO_MANIFEST_DIR$HOME\" ] && [ \"$OLDPWD\" = / ] &&
         [ \"$group\" = $$ ] && cat answer";
     let upscaled = upscale(&stage.child(script), b"source").await;
@@ -263,8 +264,8 @@ async fn a_program_that_cannot_be_opened_yet_holds_nothing_up_but_its_own_task()
     let mut holder = Holder::start(&child.program);
     assert_eq!(holder.next_line(), "held");
 
-    let order = child.order(Parameters::at(X2));
-    let cut = timeout(Duration::from_millis(500), child.upscale(&order, b"source")).await;
+    let job = child.job(Parameters::at(X2));
+    let cut = timeout(Duration::from_millis(500), child.upscale(&job, b"source")).await;
     assert!(cut.is_err(), "it was started: {cut:?}");
     assert_eq!(holder.asked(), "waited for");
 }
@@ -306,10 +307,10 @@ impl Drop for Holder {
 
 #[tokio::test]
 async fn the_largest_legal_result_has_room() {
-    let order = Stage::new().child("").order(Parameters::at(Scale::X4));
+    let job = Stage::new().child("").job(Parameters::at(Scale::X4));
     // 12 megapixels of 16-bit RGBA, and a filter byte for each of at most 3 million rows.
-    assert!(order.result_bytes_max >= 96_000_000 + 3_000_000);
-    assert!(order.result_bytes_max < 128 * 1024 * 1024);
+    assert!(job.result_bytes_max >= 96_000_000 + 3_000_000);
+    assert!(job.result_bytes_max < 128 * 1024 * 1024);
 }
 
 pub(crate) async fn wait_for_file(path: &Path) {

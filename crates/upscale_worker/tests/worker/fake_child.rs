@@ -4,9 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
 use upscale_core::Scale;
-use upscale_worker::{
-    Answer, ChildOptions, Facts, SourceFormat, Spent, write_answer, write_progress,
-};
+use upscale_pipeline::{Answer, ChildOptions, Facts, Format, Spent, write_answer, write_progress};
 
 /// A folder with what the scripts read and write.
 pub(crate) struct Stage {
@@ -43,10 +41,10 @@ impl Stage {
         }
     }
 
-    /// A child that takes its order and gives this answer.
+    /// A child that takes its job and gives this answer.
     pub(crate) fn answering(&self, answer: &Answer) -> ChildOptions {
         self.put("answer", &frames(answer));
-        self.child("cat > order; cat answer")
+        self.child("cat > job; cat answer")
     }
 }
 
@@ -67,9 +65,10 @@ pub(crate) fn facts(source_width: u32, source_height: u32, scale: Scale) -> Fact
         source_height,
         width: source_width * scale.factor() as u32,
         height: source_height * scale.factor() as u32,
-        source_format: SourceFormat::Png,
+        source_format: Format::Png,
         by_reference: false,
         spent: Spent::default(),
+        memory_bytes: 0,
     }
 }
 

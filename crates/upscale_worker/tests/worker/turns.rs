@@ -9,7 +9,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use upscale_core::{Scale, hex};
-use upscale_worker::{Answer, Turn, read_order};
+use upscale_pipeline::{Answer, read_job};
+use upscale_worker::Turn;
 
 use crate::{
     children::{assert_gone, wait_for_file},
@@ -50,9 +51,9 @@ async fn an_image_alone_is_ordered_with_all_cores() {
     options.cores = Some(6);
     let worker = world.worker(options);
     assert_eq!(world.turn(&worker).await, Turn::Succeeded);
-    let order = std::fs::read(world.stage.path("order")).unwrap();
-    let (order, _) = read_order(&mut order.as_slice()).unwrap();
-    assert_eq!(order.threads, 6);
+    let job = std::fs::read(world.stage.path("job")).unwrap();
+    let (job, _) = read_job(&mut job.as_slice()).unwrap();
+    assert_eq!(job.threads, 6);
 }
 
 #[tokio::test]
@@ -117,7 +118,7 @@ async fn a_transient_failure_that_passes_costs_nothing_but_time() {
 async fn the_second_crash_of_a_child_is_the_last() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
-    let worker = world.worker_of(world.stage.child("cat > order; kill -SEGV $$"));
+    let worker = world.worker_of(world.stage.child("cat > job; kill -SEGV $$"));
     assert_eq!(world.turn(&worker).await, Turn::RetryLater);
     world.clock.advance_seconds(RETRY_SECONDS);
     assert_eq!(world.turn(&worker).await, Turn::Failed);

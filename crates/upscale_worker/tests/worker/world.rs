@@ -12,10 +12,9 @@ use upscale_core::{
     AccountId, Clock, Credits, IdempotencyKey, NewTask, Parameters, RefundStatus, RequestId,
     ResultFile, Scale, Task, TaskId, TaskState,
 };
+use upscale_pipeline::ChildOptions;
 use upscale_store::{Account, Claim, CreateOutcome, QueueGlance, Results, Store, StoreOptions};
-use upscale_worker::{
-    ChildOptions, FetchBudgets, HousekeepingOptions, Turn, Worker, WorkerOptions,
-};
+use upscale_worker::{FetchBudgets, HousekeepingOptions, Turn, Worker, WorkerOptions};
 
 use crate::{
     fake_child::{Stage, done},

@@ -1,0 +1,108 @@
+//! The command line of the laboratory.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use upscale_core::Scale;
+use upscale_engine::EngineOptions;
+
+/// Measures what the networks and the pipeline do to pictures.
+#[derive(Debug, Parser)]
+#[command(name = "upscale-lab", version)]
+pub(crate) struct Line {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shrink clean pictures, enlarge them again, print how alike the results are.
+    Eval(EvalArgs),
+    /// What the largest images take of a processor, stage by stage; the PNG encoder's share beside its limit.
+    Stages(StagesArgs),
+    /// A file from bytes to bytes, next to the network alone on the same picture.
+    Whole(WholeArgs),
+    /// Draw the two sample pictures of the service.
+    Samples {
+        /// Where they go.
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// Folders of PNG, JPEG or WebP pictures; each is shrunk and enlarged again.
+    #[arg(required_unless_present_any = ["gates", "page"], value_name = "FOLDER")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// 2, 4 or both.
+    #[arg(long, value_enum, default_value_t = EvalScale::Both)]
+    pub(crate) scale: EvalScale,
+    /// As `upscale file --quality max`: the mean of all eight orientations.
+    #[arg(long, conflicts_with = "page")]
+    pub(crate) max: bool,
+    /// Threads; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// Print one JSON object with every picture's figures.
+    #[arg(long, conflicts_with = "means")]
+    pub(crate) json: bool,
+    /// Print the means alone.
+    #[arg(long)]
+    pub(crate) means: bool,
+    /// Also drawn pictures, JPEGs, and what the networks make of what they are told; then every gate.
+    #[arg(long)]
+    pub(crate) gates: bool,
+    /// As --gates, and write the page and its pictures here.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) page: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EvalScale {
+    #[value(name = "2")]
+    X2,
+    #[value(name = "4")]
+    X4,
+    Both,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StagesArgs {
+    /// Measured runs of each picture; the one of least time is shown.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WholeArgs {
+    /// Picture to upscale (JPEG, PNG or WebP), within the service's size.
+    pub(crate) file: PathBuf,
+    /// 2 or 4; by default 2.
+    #[arg(long, value_parser = parse_scale)]
+    pub(crate) scale: Option<Scale>,
+    /// Threads; by default one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// Rounds of both.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One of the two scales.
+fn parse_scale(text: &str) -> Result<Scale, String> {
+    let factor = text.parse().ok();
+    let scale = factor.and_then(Scale::from_factor);
+    scale.ok_or_else(|| format!("{text} is neither 2 nor 4"))
+}
+
+/// As many as were asked for, or one per core.
+pub(crate) fn threads(asked: Option<u32>) -> usize {
+    let asked = asked.and_then(|threads| usize::try_from(threads).ok());
+    asked.unwrap_or_else(|| EngineOptions::default().threads)
+}

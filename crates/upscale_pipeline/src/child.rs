@@ -1,0 +1,128 @@
+//! The process that alone looks at a stranger's bytes: one job and one source on standard input, progress and
+//! one answer on standard output, then the end. A panic or an abort here costs one attempt and nothing else.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, BufWriter, Read, Write},
+    mem::ManuallyDrop,
+    sync::Arc,
+};
+
+use upscale_engine::{KernelSet, Network};
+
+use crate::{
+    Answer, Facts, Job, PictureOptions, PipelineError, Rung, Upscaled,
+    kernels::{self, KernelsError},
+    models::{ChildModels, ModelPaths, ModelsError},
+    read_job, sandbox, status_bytes, upscale_image, wall, write_answer, write_progress,
+};
+
+/// Why a child ends without an answer; everything about the image is an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// The environment names no kernels.
+    #[error(transparent)]
+    Kernels(#[from] KernelsError),
+    /// A model that the parent named is not there.
+    #[error(transparent)]
+    Models(#[from] ModelsError),
+    /// What came on standard input is no job.
+    #[error("the job: {0}")]
+    Job(io::Error),
+    /// The kernel refuses a limit.
+    #[error("the limit {0}")]
+    Limit(String),
+    /// Nobody reads standard output.
+    #[error("the answer: {0}")]
+    Answer(io::Error),
+}
+
+/// Does the job that stands on standard input, with `models` in place of our own networks.
+///
+/// # Errors
+/// When the pipes break or the job is none; everything about the image is an answer.
+pub fn run_child(models: ModelPaths) -> Result<(), ChildError> {
+    // Opened while a file can be: what it holds is read at the end. Never closed, for a debug build asks whether the
+    // descriptor is open first, by a call that the sandbox forbids.
+    let status = File::open("/proc/self/status").ok().map(ManuallyDrop::new);
+    // Read while the environment's words can still be complained about.
+    let kernels = kernels::from_environment()?;
+    let models = ChildModels::open(models)?;
+    // What the kernel lacks was asked for, and said, when the service started.
+    let _missing = sandbox::enter();
+    let (job, source) =
+        read_job(&mut BufReader::new(io::stdin().lock())).map_err(ChildError::Job)?;
+    sandbox::limit(job.memory_bytes_max, job.cpu_seconds_max.into()).map_err(ChildError::Limit)?;
+    #[cfg(debug_assertions)]
+    crate::fault::commit();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let network = models.read(job.parameters.scale)?;
+    let mut answer = work(&job, kernels, network.as_ref(), &source, &mut out);
+    drop(source);
+    if let Answer::Done { facts, .. } = &mut answer {
+        facts.memory_bytes = status.as_deref().and_then(largest_memory).unwrap_or(0);
+    }
+    write_answer(&mut out, &answer).map_err(ChildError::Answer)
+}
+
+fn work(
+    job: &Job,
+    kernels: Option<KernelSet>,
+    network: Option<&Arc<Network>>,
+    source: &[u8],
+    out: &mut impl Write,
+) -> Answer {
+    let options = PictureOptions {
+        parameters: job.parameters,
+        threads: job.threads.into(),
+        kernels,
+        pixels_max: job.source_pixels_max,
+        network,
+        ensemble: false,
+        clock: wall,
+    };
+    let mut last = 0;
+    let mut progress = |share: f64| {
+        let permille = (share * 1_000.0) as u16;
+        if permille > last {
+            last = permille;
+            // A parent that does not listen any more is noticed when the answer is written.
+            let _ = write_progress(out, permille);
+        }
+    };
+    match upscale_image(source, &options, &mut progress) {
+        Ok(upscaled) if upscaled.png.len() as u64 > job.result_bytes_max => Answer::Broke(format!(
+            "the PNG has {} bytes, more than {}",
+            upscaled.png.len(),
+            job.result_bytes_max
+        )),
+        Ok(upscaled) => Answer::Done {
+            facts: facts(&upscaled),
+            png: upscaled.png,
+        },
+        Err(PipelineError::Image(error)) => Answer::Refused(error.to_string()),
+        Err(error @ PipelineError::Output(_)) => Answer::Unfaithful(error.to_string()),
+        Err(error) => Answer::Broke(error.to_string()),
+    }
+}
+
+/// The most memory this process ever had resident.
+fn largest_memory(mut status: &File) -> Option<u64> {
+    // One plain read: `read_to_string` asks for the size first, by a call that the sandbox forbids. The file has 1.5 KB.
+    let mut text = [0; 4_096];
+    let length = status.read(&mut text).ok()?;
+    status_bytes(&String::from_utf8_lossy(&text[..length]), "VmHWM:")
+}
+
+fn facts(upscaled: &Upscaled) -> Facts {
+    Facts {
+        source_width: upscaled.source_size.0,
+        source_height: upscaled.source_size.1,
+        width: upscaled.facts.width,
+        height: upscaled.facts.height,
+        source_format: upscaled.source_format,
+        by_reference: upscaled.rung == Rung::Plain,
+        spent: upscaled.spent,
+        memory_bytes: 0,
+    }
+}

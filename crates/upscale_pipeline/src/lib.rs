@@ -1,0 +1,25 @@
+//! From a stranger's bytes to a PNG that was checked: the steps of one picture ([`upscale_image`]), the child that does them
+//! ([`run_child`]) in its sandbox, what it and its parent say to each other, and the parent's side
+//! ([`ChildOptions::upscale`]), which trusts nothing that it hears. Knows no service, no task and no store.
+
+mod check_png;
+mod child;
+#[cfg(debug_assertions)]
+pub mod fault;
+mod frame;
+pub mod kernels;
+mod models;
+mod picture;
+pub mod sandbox;
+mod status;
+mod supervisor;
+
+pub use child::{ChildError, run_child};
+pub use frame::{Answer, Facts, Job, Spent, read_answer, read_job, write_answer, write_progress};
+pub use models::{ModelPaths, ModelsError};
+pub use picture::{
+    Clock, PictureOptions, PipelineError, Rung, Upscaled, processor, upscale_image, wall,
+};
+pub use status::status_bytes;
+pub use supervisor::{BadEnd, CheckedResult, ChildEnd, ChildOptions};
+pub use upscale_image::Format;

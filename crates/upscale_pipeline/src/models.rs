@@ -1,0 +1,93 @@
+//! The models that a child runs in place of our own networks, open before its sandbox closes.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    mem::ManuallyDrop,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use upscale_core::Scale;
+use upscale_engine::{Model, ModelError, Network};
+
+/// Where the model of each scale lies, if there is one.
+#[derive(Debug, Clone, Default)]
+pub struct ModelPaths {
+    /// For 2x.
+    pub x2: Option<PathBuf>,
+    /// For 4x.
+    pub x4: Option<PathBuf>,
+}
+
+/// Why a model that the service keeps cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelsError {
+    /// The parent has none there, or it cannot be read.
+    #[error("the model that the service keeps: {0}")]
+    Io(#[from] io::Error),
+    /// It was a model when the service started.
+    #[error("the model that the service keeps: {0}")]
+    NoModel(#[from] ModelError),
+}
+
+/// Models that are open.
+#[derive(Debug)]
+pub(crate) struct ChildModels {
+    x2: Option<OpenModel>,
+    x4: Option<OpenModel>,
+}
+
+/// Its size is asked for in time: in the sandbox nobody may ask. And it is never closed: a debug build would ask first
+/// whether the descriptor is open, by a call that the sandbox forbids.
+#[derive(Debug)]
+struct OpenModel {
+    file: ManuallyDrop<File>,
+    bytes: u64,
+}
+
+impl OpenModel {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self {
+            file: ManuallyDrop::new(file),
+            bytes,
+        })
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let bytes = usize::try_from(self.bytes).map_err(io::Error::other)?;
+        let mut read = Vec::with_capacity(bytes);
+        (&*self.file).take(self.bytes).read_to_end(&mut read)?;
+        Ok(read)
+    }
+}
+
+impl ChildModels {
+    /// Opens them; they are looked at in the sandbox.
+    ///
+    /// # Errors
+    /// When the parent has none there.
+    pub(crate) fn open(paths: ModelPaths) -> Result<Self, ModelsError> {
+        Ok(Self {
+            x2: paths.x2.map(OpenModel::open).transpose()?,
+            x4: paths.x4.map(OpenModel::open).transpose()?,
+        })
+    }
+
+    /// The network for this scale, if one was handed over.
+    ///
+    /// # Errors
+    /// When the bytes are no model: they were one when the service started.
+    pub(crate) fn read(&self, scale: Scale) -> Result<Option<Arc<Network>>, ModelsError> {
+        let file = match scale {
+            Scale::X2 => &self.x2,
+            Scale::X4 => &self.x4,
+        };
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(Model::read(&file.read()?)?.network)))
+    }
+}

@@ -1,0 +1,379 @@
+//! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
+//! `upscale file` run this same function; who may read which file or pipe is theirs to say.
+
+mod work;
+
+use std::{sync::Arc, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
+use upscale_core::{Condition, Parameters, Pixels};
+use upscale_engine::{
+    Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
+    UpscaleError,
+};
+use upscale_image::{
+    AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
+};
+
+use self::work::Work;
+use crate::Spent;
+
+/// What to do with an image.
+#[derive(Debug, Clone, Copy)]
+pub struct PictureOptions<'a> {
+    /// What is asked for.
+    pub parameters: Parameters,
+    /// Threads for this image, ≥ 1.
+    pub threads: usize,
+    /// Which kernels to use; none: the fastest that the CPU can run.
+    pub kernels: Option<KernelSet>,
+    /// Largest source, inclusive, in pixels.
+    pub pixels_max: u64,
+    /// What runs in place of the network that ships for this scale.
+    pub network: Option<&'a Arc<Network>>,
+    /// Whether the networks run on all eight orientations of the picture, for the mean.
+    pub ensemble: bool,
+    /// What the stages are timed by: [`wall`] or [`processor`].
+    pub clock: Clock,
+}
+
+/// How much time has passed since some moment.
+pub type Clock = fn() -> Duration;
+
+/// As the customer's clock goes.
+pub fn wall() -> Duration {
+    read(ClockId::Monotonic)
+}
+
+/// Of a processor, in this thread: what other programs do meanwhile does not count.
+pub fn processor() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+}
+
+/// A finished result.
+pub struct Upscaled {
+    /// The PNG file.
+    pub png: Vec<u8>,
+    /// What it holds.
+    pub facts: OutputFacts,
+    /// What the source was.
+    pub source_format: Format,
+    /// Columns and rows of the source, upright.
+    pub source_size: (u32, u32),
+    /// Which attempt it came from.
+    pub rung: Rung,
+    /// Faces that were made clearer.
+    pub faces: usize,
+    /// What the attempt took.
+    pub spent: Spent,
+}
+
+/// The ladder of the output check: what a result came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// The kernels that fit this CPU best.
+    Fast,
+    /// Plain loops, because the check refused what the fast kernels made. The double-precision definition
+    /// itself would take minutes for a large picture, longer than a task has.
+    Plain,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// The file is at fault; the same bytes will fail again. The text is for the customer.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// What the networks made is not the source, on both rungs; the text is for logs.
+    #[error("the result failed the output check: {0}")]
+    Output(WriteError),
+    /// This program is at fault: weights, kernels, rows.
+    #[error("the engine failed: {0}")]
+    Engine(String),
+}
+
+impl From<ModelError> for PipelineError {
+    fn from(error: ModelError) -> Self {
+        Self::Engine(error.to_string())
+    }
+}
+
+/// Upscales the image in `bytes`. `progress` hears the finished share, from 0 to 1, now and then.
+///
+/// # Errors
+/// [`PipelineError`]; nothing of a refused result leaves this function.
+pub fn upscale_image(
+    bytes: &[u8],
+    options: &PictureOptions<'_>,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Upscaled, PipelineError> {
+    let started = (options.clock)();
+    let source = decode(bytes, options.pixels_max)?;
+    let decode = (options.clock)() - started;
+    let mut upscaled = match attempt(&source, options, Rung::Fast, progress) {
+        // A model that somebody brought has not been miscalculated: it is like that, and much slower the second time.
+        Err(PipelineError::Output(failure)) if options.network.is_none() => {
+            tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
+            attempt(&source, options, Rung::Plain, progress)
+        }
+        ended => ended,
+    }?;
+    upscaled.spent.decode = decode;
+    Ok(upscaled)
+}
+
+fn attempt(
+    source: &Source,
+    options: &PictureOptions<'_>,
+    rung: Rung,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Upscaled, PipelineError> {
+    let engine = engine_options(options, rung);
+    let started = (options.clock)();
+    let faces = enhance_faces(source, options, &engine)?;
+    let face_time = (options.clock)() - started;
+    let shipped = Engine::shipped(engine.clone())?;
+    let brought = options
+        .network
+        .map(|network| Engine::shipped_but(Arc::clone(network), engine));
+    let brought = brought.transpose()?;
+    // Alpha is no picture: whatever a brought model was trained for, it was not that.
+    let mut work = Work::new(&shipped, source, options, progress);
+    let alpha = upscale_alpha(source, &mut work)?;
+    work.engine = brought.as_ref().unwrap_or(&shipped);
+    let mut png = Vec::new();
+    let factor = options.parameters.scale.factor();
+    let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    let mut writer = writer.timed_by(options.clock);
+    if let Some(faces) = &faces {
+        writer = writer.overlaid_by(|first_row, rows| faces.lay_over(first_row, rows));
+    }
+    #[cfg(debug_assertions)]
+    let mut spoilt = Vec::new();
+    work.run(&source.color, source.condition, &mut |rows| {
+        #[cfg(debug_assertions)]
+        let rows = crate::fault::spoil(rows, rung, &mut spoilt);
+        writer.push_rows(rows)
+    })?;
+    let (network, handing_on) = (work.network, work.handing_on);
+    let facts = writer.finish().map_err(PipelineError::Output)?;
+    let encode = facts.encode_time;
+    let factor = factor as u32;
+    Ok(Upscaled {
+        png,
+        source_size: (facts.width / factor, facts.height / factor),
+        facts,
+        source_format: source.header.format,
+        rung,
+        faces: faces.map_or(0, |faces| faces.found().len()),
+        spent: Spent {
+            decode: Duration::ZERO,
+            network: network + face_time,
+            check: handing_on.saturating_sub(encode),
+            encode,
+        },
+    })
+}
+
+fn engine_options(options: &PictureOptions<'_>, rung: Rung) -> EngineOptions {
+    EngineOptions {
+        threads: options.threads,
+        kernels: match rung {
+            Rung::Fast => options.kernels,
+            Rung::Plain => Some(KernelSet::Portable),
+        },
+        // The header was held against the cap; this is the same number once more.
+        pixels_max: usize::try_from(options.pixels_max).unwrap_or(usize::MAX),
+        // Not from the defaults: they count the cores, and the child's sandbox opens no file to do so.
+        precision: match rung {
+            Rung::Fast => Precision::Fast,
+            Rung::Plain => Precision::Exact,
+        },
+    }
+}
+
+/// The faces, made before the picture: they are laid over its rows while those stream by. Each keeps its colours by
+/// itself, for the balance of the whole would carry what a face changed to pixels round it.
+fn enhance_faces(
+    source: &Source,
+    options: &PictureOptions<'_>,
+    engine: &EngineOptions,
+) -> Result<Option<EnhancedFaces>, PipelineError> {
+    if !options.parameters.face_enhance || !source.condition.suits_face_networks() {
+        return Ok(None);
+    }
+    let Some(enhancer) = FaceEnhancer::shipped(engine.clone())? else {
+        return Ok(None);
+    };
+    let faces = enhancer
+        .enhance(&source.color, options.parameters.scale, source.condition)
+        .map_err(|error| engine_failed(&error))?;
+    let keep_colours =
+        |area: &Pixels, made: &mut Vec<f32>| balance(area, options.parameters.scale.factor(), made);
+    Ok(Some(faces.corrected(&source.color, keep_colours)))
+}
+
+/// Alpha goes first: the encoder writes colour and alpha of a row together.
+fn upscale_alpha(
+    source: &Source,
+    work: &mut Work<'_>,
+) -> Result<Option<AlphaPlane>, PipelineError> {
+    let (Some(alpha), Some(mut plane)) =
+        (&source.alpha, AlphaPlane::new(source, work.scale.factor()))
+    else {
+        return Ok(None);
+    };
+    work.run(alpha, Condition::CLEAN, &mut |rows| plane.push_rows(rows))?;
+    Ok(Some(plane))
+}
+
+fn engine_failed(error: &UpscaleError) -> PipelineError {
+    PipelineError::Engine(error.to_string())
+}
+
+#[cfg(test)]
+mod real_faces;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use upscale_core::Scale;
+    use upscale_image::raster::Rgb8;
+
+    fn options(scale: Scale) -> PictureOptions<'static> {
+        PictureOptions {
+            network: None,
+            kernels: None,
+            parameters: Parameters {
+                face_enhance: true,
+                ..Parameters::at(scale)
+            },
+            threads: 2,
+            pixels_max: 24 * 18,
+            ensemble: false,
+            clock: wall,
+        }
+    }
+
+    fn picture() -> Rgb8 {
+        Rgb8::paint(24, 18, |x, y| [(x * 10) as u8, (y * 14) as u8, 90])
+    }
+
+    /// A ramp of alpha over a ramp of gray, 16 bits a sample.
+    fn gray_alpha_16() -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, 24, 18);
+        encoder.set_color(png::ColorType::GrayscaleAlpha);
+        encoder.set_depth(png::BitDepth::Sixteen);
+        let mut samples = Vec::new();
+        for at in 0..24u16 * 18 {
+            samples.extend_from_slice(&(at * 150).to_be_bytes());
+            samples.extend_from_slice(&((at % 24) * 2_800).to_be_bytes());
+        }
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(&samples).unwrap();
+        writer.finish().unwrap();
+        file
+    }
+
+    #[test]
+    fn a_picture_becomes_its_larger_self_at_both_scales_and_progress_ends_at_one() {
+        let bytes = picture().to_png().unwrap();
+        for scale in Scale::ALL {
+            let mut heard = Vec::new();
+            let mut progress = |share| heard.push(share);
+            let upscaled = upscale_image(&bytes, &options(scale), &mut progress).unwrap();
+            let result = decode(&upscaled.png, 1_000_000).unwrap();
+            let factor = scale.factor();
+            assert_eq!(
+                (result.color.width(), result.color.height()),
+                (24 * factor, 18 * factor)
+            );
+            assert_eq!(upscaled.source_size, (24, 18));
+            assert_eq!(upscaled.rung, Rung::Fast);
+            assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
+        }
+    }
+
+    #[test]
+    fn all_orientations_give_another_result_of_the_same_kind_and_are_heard_of() {
+        let file = gray_alpha_16();
+        let mut heard = Vec::new();
+        let eightfold = PictureOptions {
+            ensemble: true,
+            ..options(Scale::X2)
+        };
+        let one = upscale_image(&file, &options(Scale::X2), &mut |_| ()).unwrap();
+        let mean = upscale_image(&file, &eightfold, &mut |share| heard.push(share)).unwrap();
+        assert_eq!((mean.facts.channels, mean.facts.depth), (2, 16));
+        assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
+        let computed = heard.iter().filter(|share| **share < 0.5).count();
+        assert!(computed > 4, "the orientations are heard of: {heard:?}");
+        let [one, mean] = [one, mean].map(|made| decode(&made.png, 10_000).unwrap().color);
+        let pairs = one.samples().iter().zip(mean.samples());
+        let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(furthest > 1e-4 && furthest < 0.2, "{furthest}");
+    }
+
+    #[test]
+    fn gray_stays_gray_alpha_stays_alpha_and_sixteen_bits_stay() {
+        let upscaled = upscale_image(&gray_alpha_16(), &options(Scale::X2), &mut |_| ()).unwrap();
+        assert_eq!((upscaled.facts.channels, upscaled.facts.depth), (2, 16));
+        let result = decode(&upscaled.png, 1_000_000).unwrap();
+        let alpha = result.alpha.unwrap();
+        assert!(alpha.row(10)[2] < alpha.row(10)[45], "the ramp goes on");
+    }
+
+    #[test]
+    fn the_second_rung_makes_the_same_picture() {
+        let source = decode(&picture().to_png().unwrap(), 1_000).unwrap();
+        let made = |rung| {
+            let upscaled = attempt(&source, &options(Scale::X2), rung, &mut |_| ()).unwrap();
+            assert_eq!(upscaled.rung, rung);
+            Rgb8::of_source(&decode(&upscaled.png, 1_000_000).unwrap())
+        };
+        let (fast, plain) = (made(Rung::Fast), made(Rung::Plain));
+        let pairs = fast.samples().iter().zip(plain.samples());
+        let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(furthest <= Some(1), "{furthest:?} levels apart");
+    }
+
+    /// A coarse JPEG, and a PNG of the same pixels that nobody can know to have been one: too small to be doubted.
+    #[test]
+    fn the_networks_hear_what_the_file_says() {
+        let noisy = Rgb8::paint(24, 18, |x, y| {
+            [0, 1, 2].map(|c| (x * 37 + y * y * 71 + c * 50) as u8)
+        });
+        let mut jpeg = Vec::new();
+        let encoder = jpeg_encoder::Encoder::new(&mut jpeg, 30);
+        encoder
+            .encode(noisy.samples(), 24, 18, jpeg_encoder::ColorType::Rgb)
+            .unwrap();
+        let png = Rgb8::of_source(&decode(&jpeg, 1_000).unwrap())
+            .to_png()
+            .unwrap();
+        let [told, untold] = [jpeg, png].map(|file| {
+            let upscaled = upscale_image(&file, &options(Scale::X2), &mut |_| ()).unwrap();
+            Rgb8::of_source(&decode(&upscaled.png, 10_000).unwrap())
+        });
+        let pairs = told.samples().iter().zip(untold.samples());
+        let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
+        let engine = Engine::shipped(EngineOptions::default()).unwrap();
+        let listens = engine.network(Scale::X2).is_conditioned();
+        assert_eq!(furthest > 3, listens, "{furthest} levels apart");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_in_the_customers_words() {
+        let large = Rgb8::paint(25, 18, |_, _| [0; 3]).to_png().unwrap();
+        let refused = upscale_image(&large, &options(Scale::X2), &mut |_| ()).err();
+        let said = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("25 x 18"), "{said}");
+        let broken = upscale_image(b"GIF89a", &options(Scale::X2), &mut |_| ()).err();
+        assert!(matches!(broken, Some(PipelineError::Image(_))));
+    }
+}

@@ -1,0 +1,120 @@
+//! Real faces through the whole pipeline. The portraits belong to others and are not in the repository;
+//! `UPSCALE_TEST_DATA` says where they are.
+
+use std::path::PathBuf;
+
+use upscale_core::{Parameters, Scale};
+use upscale_engine::{Face, FaceEnhancer, find_faces};
+use upscale_image::{
+    decode,
+    raster::{Kernel, Rgb8, resize},
+};
+
+use super::{PictureOptions, upscale_image, wall};
+
+/// Portraits of 225 x 275 pixels, a person each; none where the data is not given.
+fn portraits(count: usize) -> Vec<Rgb8> {
+    let Some(data) = std::env::var_os("UPSCALE_TEST_DATA") else {
+        println!("left out: {count} real faces, for UPSCALE_TEST_DATA is not set");
+        return Vec::new();
+    };
+    let folder = PathBuf::from(data).join("faces/portraits");
+    let entries = std::fs::read_dir(&folder).expect("UPSCALE_TEST_DATA has faces/portraits");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let step = paths.len() / count;
+    let chosen = paths.iter().step_by(step).take(count);
+    chosen
+        .map(|path| Rgb8::of_source(&decode(&std::fs::read(path).unwrap(), 1_000_000).unwrap()))
+        .collect()
+}
+
+/// `picture` amid a slow wave that is no face.
+fn on_a_wall(picture: &Rgb8, width: usize, height: usize) -> Rgb8 {
+    let (left, top) = (
+        (width - picture.width()) / 2,
+        (height - picture.height()) / 2,
+    );
+    Rgb8::paint(width, height, |x, y| {
+        let inside = x.checked_sub(left).zip(y.checked_sub(top));
+        match inside.filter(|&(x, y)| x < picture.width() && y < picture.height()) {
+            Some((x, y)) => picture.pixel(x, y),
+            None => [120, 130, ((x + y) / 4 % 128) as u8 + 60],
+        }
+    })
+}
+
+fn found(picture: &Rgb8) -> Vec<Face> {
+    let source = decode(&picture.to_png().unwrap(), 1_000_000).unwrap();
+    find_faces(&source.color).unwrap()
+}
+
+#[test]
+fn faces_are_found_at_every_size_that_is_worth_it() {
+    let people = portraits(30);
+    // Divisor, height of a face in pixels, least share found.
+    for (divisor, height, least) in [(1, 165, 0.97), (2, 82, 0.97), (4, 41, 0.9)] {
+        let small = |person: &Rgb8| {
+            let (width, height) = (person.width() / divisor, person.height() / divisor);
+            on_a_wall(&resize(person, width, height, Kernel::Bicubic), 300, 320)
+        };
+        let hits = people.iter().filter(|one| found(&small(one)).len() == 1);
+        let (hits, all) = (hits.count(), people.len());
+        println!("faces {height} pixels high: {hits} of {all} found");
+        assert!(hits as f64 >= least * all as f64, "{hits} of {all}");
+    }
+}
+
+#[test]
+fn a_face_becomes_another_picture_and_its_surroundings_stay() {
+    for person in portraits(1) {
+        let small = resize(&person, 112, 137, Kernel::Bicubic);
+        let picture = on_a_wall(&small, 260, 240);
+        let [face] = found(&picture)[..] else {
+            panic!("one face is there");
+        };
+        let bytes = picture.to_png().unwrap();
+        for scale in Scale::ALL {
+            let made = |face_enhance| {
+                let order = PictureOptions {
+                    parameters: Parameters {
+                        face_enhance,
+                        ..Parameters::at(scale)
+                    },
+                    threads: 2,
+                    kernels: None,
+                    pixels_max: 500_000,
+                    network: None,
+                    ensemble: false,
+                    clock: wall,
+                };
+                let upscaled = upscale_image(&bytes, &order, &mut |_| ()).unwrap();
+                let png = decode(&upscaled.png, 4_000_000).unwrap();
+                (Rgb8::of_source(&png), upscaled.faces)
+            };
+            let ((plain, none), (faces, some)) = (made(false), made(true));
+            let shipped = FaceEnhancer::shipped(Default::default()).unwrap().is_some();
+            assert_eq!((none, some), (0, usize::from(shipped)));
+            let inside = changed(&plain, &faces, &face, scale.factor());
+            assert!(!shipped || inside > 1_000, "{inside} pixels changed");
+        }
+    }
+}
+
+/// How many pixels differ; all of them lie in the face's box made half as large again.
+fn changed(one: &Rgb8, other: &Rgb8, face: &Face, factor: usize) -> usize {
+    let mut count = 0;
+    for y in 0..one.height() {
+        for x in 0..one.width() {
+            if one.pixel(x, y) != other.pixel(x, y) {
+                let far = |at: usize, start: f32| {
+                    let middle = start + face.side / 2.0;
+                    ((at as f32 + 0.5) / factor as f32 - middle).abs() > 0.75 * face.side
+                };
+                assert!(!far(x, face.left) && !far(y, face.top), "{x}, {y} changed");
+                count += 1;
+            }
+        }
+    }
+    count
+}

@@ -1,0 +1,357 @@
+//! Supervises the child that looks at a stranger's bytes: starts it, feeds it, reads its answer, and ends it
+//! at the wall clock, on cancellation and after every answer. Trusts nothing it says. What the child does
+//! with the bytes is `child.rs`'s.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::process::ExitStatusExt,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use metrics::counter;
+use tokio::{
+    io::AsyncReadExt,
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    runtime::Handle,
+    sync::oneshot,
+    time::timeout,
+};
+use upscale_core::{Parameters, Scale, limits::source_pixels_max};
+
+use crate::{
+    Answer, Facts, Job,
+    check_png::check_png,
+    frame::{read_answer, write_job},
+};
+
+/// What is kept of a child's standard error; the first lines say why it ended.
+const WORDS_BYTES_MAX: usize = 8 * 1024;
+/// After its answer a child has this long to end by itself.
+const ENDING: Duration = Duration::from_secs(5);
+/// After a child ended badly its last words have this long to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Beside the samples: profile, chunks, filter bytes, a deflate stream that does not compress.
+const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How children are started and bounded.
+#[derive(Debug, Clone)]
+pub struct ChildOptions {
+    /// The program, usually this binary itself.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// All of its environment: nothing is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A child that has not answered after this long is killed.
+    pub wall_clock: Duration,
+    /// Threads of one child, unless its job says otherwise.
+    pub threads: u16,
+    /// Address space of one child in bytes; 0 for no limit. The child sets it on itself.
+    pub memory_bytes_max: u64,
+    /// Processor time of one child in seconds; 0 for no limit. The child sets it on itself.
+    pub cpu_seconds_max: u32,
+}
+
+/// A result that the parent has checked as far as it can without decoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedResult {
+    /// What the child said, consistent with the PNG's header and the job.
+    pub facts: Facts,
+    /// The whole PNG.
+    pub png: Vec<u8>,
+}
+
+impl ChildOptions {
+    /// The job of one task.
+    #[must_use]
+    pub fn job(&self, parameters: Parameters) -> Job {
+        let source_pixels_max = source_pixels_max(parameters);
+        Job {
+            parameters,
+            threads: self.threads.max(1),
+            source_pixels_max,
+            result_bytes_max: result_bytes_max(parameters.scale, source_pixels_max),
+            memory_bytes_max: self.memory_bytes_max,
+            cpu_seconds_max: self.cpu_seconds_max,
+        }
+    }
+
+    /// Runs one child to its end. When this future is dropped the child is killed; either way it is
+    /// waited for.
+    ///
+    /// # Errors
+    /// [`ChildEnd`].
+    pub async fn upscale(&self, job: &Job, source: &[u8]) -> Result<CheckedResult, ChildEnd> {
+        let mut cause = Cause("not_started");
+        let (mut child, _thread) = self.start().await.map_err(ChildEnd::NotStarted)?;
+        // Until it is known better: this future may be dropped at any await.
+        cause.0 = "cancelled";
+        let mut talk = Talk {
+            stderr: child.stderr.take(),
+            words: Vec::new(),
+            progress: 0,
+        };
+        let talked = timeout(self.wall_clock, talk.run(&mut child, job, source)).await;
+        // Dead and waited for before anything else happens, whatever came of the talk. Killing what has
+        // ended already is no error that matters.
+        let _ = child.kill().await;
+        let answered = match talked {
+            Ok(answered) => answered,
+            Err(_) => Err(BadEnd::new(
+                "wall_clock",
+                format!("no answer within {:?}", self.wall_clock),
+            )),
+        };
+        let outcome = match answered.and_then(|answer| judge(answer, job, &mut cause)) {
+            Ok(judged) => judged,
+            Err(end) => {
+                cause.0 = end.cause;
+                Err(ChildEnd::Crashed(end))
+            }
+        };
+        if let Err(error) = &outcome {
+            talk.log(error).await;
+        }
+        outcome
+    }
+
+    /// On a thread of its own, which stays until what is handed back is dropped. Whoever forks stands still until the
+    /// child runs its program (vfork(2)): a child stopped before that, or a disk that does not answer, would take a
+    /// thread of the runtime with it. And a child dies with the thread that started it (PR_SET_PDEATHSIG).
+    async fn start(&self) -> io::Result<(Child, mpsc::Sender<()>)> {
+        let mut command = self.command();
+        let runtime = Handle::current();
+        let (say, started) = oneshot::channel();
+        let (stays, ended) = mpsc::channel();
+        thread::Builder::new()
+            .name("child".to_owned())
+            .spawn(move || {
+                let _entered = runtime.enter();
+                // A child that is no longer waited for is killed as it is dropped.
+                let _ = say.send(command.spawn());
+                let _ = ended.recv();
+            })?;
+        let child = started.await.map_err(io::Error::other)??;
+        Ok((child, stays))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            // Its own group: an interrupt at the terminal is for the service, which drains.
+            .process_group(0);
+        command
+    }
+}
+
+/// The largest PNG that the job can lead to: 16-bit RGBA that does not compress.
+fn result_bytes_max(scale: Scale, source_pixels_max: u64) -> u64 {
+    let factor = scale.factor() as u64;
+    source_pixels_max * factor * factor * 8 + RESULT_OVERHEAD_BYTES
+}
+
+/// Why a child ended, counted when it is dropped.
+struct Cause(&'static str);
+
+impl Drop for Cause {
+    fn drop(&mut self) {
+        counter!("upscale_child_ends_total", "cause" => self.0).increment(1);
+    }
+}
+
+/// Why a child made no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildEnd {
+    /// It could not be started: it may go better another time.
+    #[error("the child was not started: {0}")]
+    NotStarted(io::Error),
+    /// It refuses the source: the same bytes will be refused again. The text is for the customer.
+    #[error("{0}")]
+    Refused(String),
+    /// No kernels passed the output check; the text is for the logs.
+    #[error("the output check: {0}")]
+    Unfaithful(String),
+    /// It ended without an answer, hung, or answered what cannot be.
+    #[error("{0}")]
+    Crashed(BadEnd),
+}
+
+/// An end that costs an attempt as a crash does.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct BadEnd {
+    /// As metrics name it.
+    pub cause: &'static str,
+    /// For the logs.
+    pub reason: String,
+}
+
+impl BadEnd {
+    fn new(cause: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            cause,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What an answer that keeps to the protocol is worth.
+fn judge(
+    answer: Answer,
+    job: &Job,
+    cause: &mut Cause,
+) -> Result<Result<CheckedResult, ChildEnd>, BadEnd> {
+    match answer {
+        Answer::Done { facts, png } => {
+            check_png(&png, &facts, job).map_err(|reason| BadEnd::new("unfit", reason))?;
+            cause.0 = "done";
+            Ok(Ok(CheckedResult { facts, png }))
+        }
+        Answer::Refused(message) => {
+            cause.0 = "refused";
+            Ok(Err(ChildEnd::Refused(message)))
+        }
+        Answer::Unfaithful(reason) => {
+            cause.0 = "refused";
+            counter!("upscale_output_check_total", "rung" => "none").increment(1);
+            Ok(Err(ChildEnd::Unfaithful(reason)))
+        }
+        Answer::Broke(reason) => Err(BadEnd::new("broke", reason)),
+    }
+}
+
+/// What is remembered of one child.
+struct Talk {
+    stderr: Option<ChildStderr>,
+    words: Vec<u8>,
+    progress: u16,
+}
+
+impl Talk {
+    async fn run(&mut self, child: &mut Child, job: &Job, source: &[u8]) -> Result<Answer, BadEnd> {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(BadEnd::new("not_started", "the child has no pipes"));
+        };
+        tokio::select! {
+            ended = converse(child, stdout, job, &mut self.progress) => ended,
+            never = feed(stdin, job, source) => never,
+            never = listen(&mut self.stderr, &mut self.words) => never,
+        }
+    }
+
+    /// One line with what the child said about it; its words are a stranger's and are shown escaped.
+    async fn log(&mut self, error: &ChildEnd) {
+        let _ = timeout(LAST_WORDS, capture(&mut self.stderr, &mut self.words)).await;
+        let words = String::from_utf8_lossy(&self.words);
+        tracing::info!(
+            %error,
+            permille = self.progress,
+            child_said = ?words,
+            "a child did not do its image"
+        );
+    }
+}
+
+async fn converse(
+    child: &mut Child,
+    mut stdout: ChildStdout,
+    job: &Job,
+    progress: &mut u16,
+) -> Result<Answer, BadEnd> {
+    match read_answer(&mut stdout, job.result_bytes_max, progress).await {
+        Ok(answer) => ended_well(child, &mut stdout).await.map(|()| answer),
+        Err(error) => {
+            let end = ending(child).await;
+            Err(BadEnd::new(end.cause, format!("{error}; {}", end.reason)))
+        }
+    }
+}
+
+/// Never ends. A child may refuse before it has read everything, so a broken pipe is not yet a failure:
+/// the answer, or its absence, decides.
+async fn feed<T>(mut stdin: ChildStdin, job: &Job, source: &[u8]) -> T {
+    let written = write_job(&mut stdin, job, source).await;
+    if let Err(error) = written {
+        tracing::debug!(%error, "the child did not read its job to the end");
+    }
+    drop(stdin);
+    std::future::pending().await
+}
+
+/// Never ends: the answer does.
+async fn listen<T>(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) -> T {
+    capture(stderr, words).await;
+    std::future::pending().await
+}
+
+/// Keeps the first bytes and drops the rest, so that a babbling child is never stopped by a full pipe.
+async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
+    let Some(stderr) = stderr else { return };
+    let mut piece = [0; 4_096];
+    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+        let room = WORDS_BYTES_MAX.saturating_sub(words.len());
+        words.extend_from_slice(&piece[..length.min(room)]);
+    }
+}
+
+/// After an answer there is nothing but the end, with status 0.
+async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), BadEnd> {
+    let ending = timeout(ENDING, async {
+        if stdout.read(&mut [0; 1]).await.is_ok_and(|bytes| bytes > 0) {
+            return Err(BadEnd::new("protocol", "it spoke on after its answer"));
+        }
+        match child.wait().await {
+            Ok(status) if status.success() => Ok(()),
+            ended => {
+                let end = describe(ended);
+                Err(BadEnd::new(
+                    end.cause,
+                    format!("it answered, but {}", end.reason),
+                ))
+            }
+        }
+    });
+    ending.await.unwrap_or_else(|_| {
+        let reason = format!("it did not end within {ENDING:?} after its answer");
+        Err(BadEnd::new("protocol", reason))
+    })
+}
+
+/// How a child that spoiled its answer ended, if it did.
+async fn ending(child: &mut Child) -> BadEnd {
+    match timeout(LAST_WORDS, child.wait()).await {
+        Ok(ended) => describe(ended),
+        Err(_) => BadEnd::new("protocol", "it still runs and is killed"),
+    }
+}
+
+fn describe(ended: io::Result<ExitStatus>) -> BadEnd {
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => return BadEnd::new("protocol", format!("its end is unknown: {error}")),
+    };
+    // Signal numbers of Linux on x86-64 and ARM64, signal(7).
+    let cause = match status.signal() {
+        None if status.success() => "protocol",
+        None => "exit",
+        Some(31) => "forbidden_call",
+        Some(6) => "abort",
+        Some(24) => "cpu_limit",
+        Some(9) => "killed",
+        Some(_) => "signal",
+    };
+    BadEnd::new(cause, format!("it ended with {status}"))
+}
