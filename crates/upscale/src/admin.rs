@@ -9,18 +9,13 @@ use upscale_api::{
     AdminDoor, AdminOptions, AdminState, AdminToken, ApiState, Listener, admin_router,
 };
 
-use crate::{args::AdminArgs, secret, socket_file, socket_file::SocketFile};
+use crate::{
+    args::{AdminAddress, AdminArgs},
+    secret, socket_file,
+    socket_file::SocketFile,
+};
 
 const TOKEN_VARIABLE: &str = "UPSCALE_ADMIN_TOKEN";
-
-/// As `--admin-listen` says it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AdminAddress {
-    /// A socket's file.
-    Unix(PathBuf),
-    /// An address of this machine's own network.
-    Loopback(SocketAddr),
-}
 
 /// The console's listener, before anybody is answered.
 pub(crate) struct Admin {
@@ -89,65 +84,5 @@ impl Admin {
         };
         let router = admin_router(AdminState::new(api, options));
         (self.listener, self.file, router)
-    }
-}
-
-/// `unix:FILE`, or an address and a port that only this machine reaches.
-pub(crate) fn parse_address(text: &str) -> Result<AdminAddress, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return match path {
-            "" => Err("a file is missing after unix:".to_owned()),
-            path => Ok(AdminAddress::Unix(path.into())),
-        };
-    }
-    let address: SocketAddr = text.parse().map_err(|_| {
-        "must be unix:FILE, such as unix:/run/upscale/admin.sock, or a loopback address and port".to_owned()
-    })?;
-    if !address.ip().to_canonical().is_loopback() {
-        return Err(format!(
-            "{address} can be reached from other machines: the operators' console listens on unix:FILE or a loopback \
-             address alone"
-        ));
-    }
-    Ok(AdminAddress::Loopback(address))
-}
-
-/// Octal permissions of the socket's file.
-pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
-    match text.trim_start_matches('0') {
-        "600" => Ok(0o600),
-        "660" => Ok(0o660),
-        _ => Err("must be 600 (its owner) or 660 (its group, too)".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_machine_is_listened_to() {
-        for (text, is_taken) in [
-            ("unix:/run/upscale/admin.sock", true),
-            ("127.0.0.1:8083", true),
-            ("127.8.0.1:0", true),
-            ("[::1]:8083", true),
-            ("[::ffff:127.0.0.1]:8083", true),
-            ("unix:", false),
-            ("0.0.0.0:8083", false),
-            ("[::]:8083", false),
-            ("192.168.1.2:8083", false),
-            ("localhost:8083", false),
-            ("/run/upscale/admin.sock", false),
-        ] {
-            assert_eq!(parse_address(text).is_ok(), is_taken, "{text}");
-        }
-        assert_eq!(
-            (parse_mode("600"), parse_mode("0660")),
-            (Ok(0o600), Ok(0o660))
-        );
-        for wrong in ["666", "777", "", "60"] {
-            assert!(parse_mode(wrong).is_err(), "{wrong}");
-        }
     }
 }

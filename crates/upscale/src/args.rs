@@ -5,6 +5,7 @@ mod customer;
 mod model;
 mod operator;
 mod parse;
+mod place;
 mod roles;
 mod user;
 
@@ -18,10 +19,11 @@ pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
-    parse::{OneLimit, PictureSize},
+    parse::{AdminAddress, OneLimit, PictureSize},
+    place::{DataArgs, PlaceArgs, StorageArgs},
     roles::{
-        AdminArgs, ApiArgs, DoctorArgs, FrontArgs, LogFormat, PlaceArgs, ProcessArgs, ServeArgs,
-        StorageArgs, StripeArgs, WorkArgs, WorkerArgs,
+        AdminArgs, ApiArgs, DoctorArgs, FrontArgs, LogFormat, ProcessArgs, ServeArgs, StripeArgs,
+        WorkArgs, WorkerArgs,
     },
     user::{LinkArgs, UserCommand},
 };
@@ -120,16 +122,6 @@ impl Command {
             | Self::Child(_) => false,
         }
     }
-}
-
-/// What all commands on the service's data take.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct DataArgs {
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,8 +15,8 @@ use upscale_pipeline::kernels;
 
 use crate::{
     args::{BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision},
-    file::threads,
     output,
+    threads::threads,
 };
 
 /// Runs the benchmark that was asked for.

@@ -5,9 +5,9 @@ use std::future::Future;
 
 use anyhow::{Context, bail};
 use upscale_core::{AccountId, Clock, KeyId};
-use upscale_store::{Results, Store, StoreOptions};
+use upscale_store::{Account, Results, Store, StoreOptions};
 
-use crate::{args::PlaceArgs, storage};
+use crate::{args::PlaceArgs, bucket::bucket};
 
 /// Result files stand in this folder of the data directory.
 pub(crate) const RESULTS_FOLDER: &str = "results";
@@ -56,8 +56,8 @@ pub(crate) async fn open_existing_store(place: &PlaceArgs) -> anyhow::Result<Sto
 }
 
 fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
-    if let Some(bucket) = storage::bucket(&place.storage)? {
-        return Ok(bucket);
+    if let Some(results) = bucket(&place.storage)? {
+        return Ok(results);
     }
     let directory = place.data.as_deref();
     let directory = directory
@@ -93,6 +93,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> an
 /// An account's id as an operator types it; what cannot be an id names no account.
 pub(crate) fn account_id(text: &str) -> anyhow::Result<AccountId> {
     AccountId::parse(text.trim()).with_context(|| no_account(text))
+}
+
+/// The account with this id.
+///
+/// # Errors
+/// When there is none.
+pub(crate) async fn find_account(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
+    store
+        .find_account(id)
+        .await?
+        .with_context(|| no_account(id.as_str()))
 }
 
 /// A key's id; the secret itself is a likely mistake and is not repeated.

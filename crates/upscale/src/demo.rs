@@ -26,7 +26,7 @@ use self::{
     image_host::{HOST_NAME, ImageHost},
     pictures::{Picture, given, samples},
 };
-use crate::{args::DemoArgs, data::block_on, file::write_whole, output, running::Running};
+use crate::{args::DemoArgs, data::block_on, output, running::Running, whole_file::write_whole};
 
 /// What the demo's customer buys.
 const PURCHASE: &str = "10";

@@ -14,10 +14,10 @@ use upscale_pipeline::kernels;
 
 use crate::{
     args::DoctorArgs,
+    bucket::bucket,
     data::{block_on, open_existing_store},
-    file::threads,
     golden, output,
-    storage::bucket,
+    threads::threads,
     work::{load_models, missing_sandbox_parts, worker_options},
 };
 

@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    io::{IsTerminal, Read, Write},
+    io::IsTerminal,
     path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use upscale_core::{
     Scale,
@@ -18,7 +18,11 @@ use upscale_pipeline::{
     PictureOptions, PipelineError, Upscaled, kernels, status_bytes, upscale_image, wall,
 };
 
-use crate::args::{FileArgs, Quality};
+use crate::{
+    args::{FileArgs, Quality},
+    threads::threads,
+    whole_file::{read_bounded, write_whole},
+};
 
 /// A pixel of 16-bit RGBA has 8 bytes, so no file of that many pixels has reason to be longer.
 const BYTES_PER_PIXEL_MAX: u64 = 8;
@@ -56,14 +60,6 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As many as were asked for, or one per core.
-pub(crate) fn threads(asked: Option<u32>) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    asked
-        .and_then(|threads| usize::try_from(threads).ok())
-        .unwrap_or_else(cores)
-}
-
 fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> {
     let bytes_max = pixels_max.map_or(SOURCE_BYTES_MAX, |pixels| {
         SOURCE_BYTES_MAX.max(pixels * BYTES_PER_PIXEL_MAX)
@@ -73,21 +69,6 @@ fn read_source(path: &Path, pixels_max: Option<u64>) -> anyhow::Result<Vec<u8>> 
         bytes_max,
         ", the service's limit; --pixels-max raises it",
     )
-}
-
-/// A whole file of at most `bytes_max` bytes; `hint` says after the number what can be done about it.
-pub(crate) fn read_bounded(path: &Path, bytes_max: u64, hint: &str) -> anyhow::Result<Vec<u8>> {
-    let shown = || path.display().to_string();
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).with_context(shown)?;
-    // One byte more than allowed tells a longer file from one of exactly that size.
-    file.take(bytes_max + 1)
-        .read_to_end(&mut bytes)
-        .with_context(shown)?;
-    if bytes.len() as u64 > bytes_max {
-        bail!("{} has more than {bytes_max} bytes{hint}", path.display());
-    }
-    Ok(bytes)
 }
 
 fn upscale(
@@ -122,31 +103,6 @@ fn progress_bar() -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// Beside the target first, then renamed onto it: whoever looks sees the old file or the whole new one.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let write = || -> anyhow::Result<()> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".upscale-")
-            .tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        make_readable(file.as_file())?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().with_context(|| format!("{} was not written", path.display()))
-}
-
-/// Temporary files are their owner's alone; a result is an ordinary file.
-fn make_readable(file: &fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
 }
 
 /// One line: each stage's time and its share, and what the process needed at most.

@@ -6,10 +6,9 @@ use serde::Serialize;
 use upscale_store::{LedgerKind, LedgerLine};
 
 use crate::{
-    account::find,
     args::{DataArgs, LedgerCommand},
     audit,
-    data::{account_id, block_on, open_existing_store},
+    data::{account_id, block_on, find_account, open_existing_store},
     output,
     shown::{Amount, time},
 };
@@ -56,7 +55,7 @@ impl From<&LedgerLine> for LineBody {
 /// An account's lines.
 pub(crate) async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
-    let id = find(&store, &account_id(account)?).await?.id;
+    let id = find_account(&store, &account_id(account)?).await?.id;
     let lines: Vec<LineBody> = store
         .list_ledger(&id, limit)
         .await?

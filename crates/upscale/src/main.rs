@@ -1,12 +1,12 @@
 //! The binary's table of contents: which command is done where.
 
 mod account;
-mod account_limits;
 mod admin;
 mod args;
 mod audit;
 mod backup;
 mod bench;
+mod bucket;
 mod child;
 mod config;
 mod data;
@@ -19,6 +19,7 @@ mod ledger;
 mod mail;
 mod metrics;
 mod model;
+mod on_behalf;
 mod open_files;
 mod output;
 mod parameters;
@@ -32,8 +33,10 @@ mod stripe;
 mod submit;
 mod task;
 mod telemetry;
+mod threads;
 mod traces;
 mod user;
+mod whole_file;
 mod work;
 
 use std::process::ExitCode;

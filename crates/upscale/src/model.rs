@@ -23,8 +23,9 @@ pub(crate) use self::served::Served;
 use self::{brought::Brought, card::Card, verify::verify};
 use crate::{
     args::{Commercial, ModelCommand},
-    file::{read_bounded, threads, write_whole},
     output,
+    threads::threads,
+    whole_file::{read_bounded, write_whole},
 };
 
 /// Names of files that are taken for models.

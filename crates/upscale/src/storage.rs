@@ -1,14 +1,14 @@
 //! `upscale storage check`: tries everything the service will ask of a bucket, and says in words what does not work.
-//! Also opens the bucket that the flags name.
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde::Serialize;
-use upscale_store::{BucketOptions, CheckStep, Results};
+use upscale_store::CheckStep;
 
 use crate::{
-    args::{StorageArgs, StorageCheckArgs, StorageCommand},
+    args::{StorageCheckArgs, StorageCommand},
+    bucket::bucket,
     data::block_on,
     output,
 };
@@ -32,25 +32,6 @@ impl<'a> From<&'a CheckStep> for StepBody<'a> {
             problem: step.problem.as_deref(),
         }
     }
-}
-
-/// The bucket of `--storage`; none without the flag.
-pub(crate) fn bucket(args: &StorageArgs) -> anyhow::Result<Option<Results>> {
-    let Some(url) = &args.storage else {
-        return Ok(None);
-    };
-    let is_ours = |(name, _): &(String, String)| name.starts_with("AWS_");
-    let options = BucketOptions {
-        url: url.clone(),
-        // A variable that is no text is none of the AWS tools'.
-        variables: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(is_ours)
-            .collect(),
-        public_endpoint: args.storage_public_url.clone(),
-    };
-    let results = Results::bucket(&options).context("--storage")?;
-    Ok(Some(results))
 }
 
 /// Success only when everything works.

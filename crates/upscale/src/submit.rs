@@ -1,23 +1,23 @@
 //! `upscale submit`, `status` and `wait`: the API from the customer's side. A batch goes on where a killed run stopped.
 
 mod batch;
+mod client;
 mod journal;
 mod orders;
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use anyhow::Context;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
-use upscale_client::{Client, Patience, Status, Task};
+use upscale_client::{Status, Task};
 use upscale_core::Credits;
 
 pub(crate) use self::batch::submit;
+use self::client::client;
 use crate::{
-    args::{CallArgs, StatusArgs, WaitArgs},
+    args::{StatusArgs, WaitArgs},
     data::block_on,
-    file::write_whole,
     output,
+    whole_file::write_whole,
 };
 
 /// `upscale status`: one reading.
@@ -45,21 +45,6 @@ pub(crate) fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
-}
-
-fn client(args: &CallArgs) -> anyhow::Result<Client> {
-    let mut roots = Vec::new();
-    for path in &args.api_ca {
-        let read =
-            CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let read = read.with_context(|| path.display().to_string())?;
-        roots.extend(read.iter().map(|root| root.to_vec()));
-    }
-    let patience = Patience {
-        total: Duration::from_secs(args.patience),
-        ..Patience::default()
-    };
-    Ok(Client::trusting(&args.api, &args.api_key, roots)?.patience(patience))
 }
 
 fn show(task: &Task, as_json: bool) -> anyhow::Result<()> {

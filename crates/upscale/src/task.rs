@@ -7,9 +7,9 @@ use upscale_core::{RefundStatus, RequestId, TaskId, TaskState};
 use upscale_store::{OperatorTask, OperatorTaskFilter, RefundOutcome, Store};
 
 use crate::{
-    account_limits::on_behalf,
     args::{ActionArgs, DataArgs, TaskCommand},
     data::{account_id, block_on, open_existing_store},
+    on_behalf::on_behalf,
     output,
     shown::{Amount, OrderedParameters, time, time_if_any},
 };

@@ -16,8 +16,8 @@ use upscale_worker::{ConnectTo, FetchOptions, WorkerOptions};
 
 use crate::{
     args::{ProcessArgs, WorkArgs},
-    file::threads,
     model::Served,
+    threads::threads,
 };
 
 /// This very program, even after its file was replaced by a newer one.

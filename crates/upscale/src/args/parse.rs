@@ -1,6 +1,6 @@
 //! What a flag's text means: each parser takes one text and gives a value that cannot be wrong, or says why not.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use upscale_core::{Credits, Currency, Email, Package, Permission, Scale, parse_own_limit};
 pub(super) use upscale_core::{parse_name, parse_reason, parse_reference, parse_signed_credits};
@@ -135,6 +135,44 @@ pub(super) fn parse_stripe_api(text: &str) -> Result<String, String> {
     Err("Stripe's secret key is sent over HTTPS only, but for 127.0.0.1".to_owned())
 }
 
+/// As `--admin-listen` says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AdminAddress {
+    /// A socket's file.
+    Unix(PathBuf),
+    /// An address of this machine's own network.
+    Loopback(SocketAddr),
+}
+
+/// `unix:FILE`, or an address and a port that only this machine reaches.
+pub(super) fn parse_address(text: &str) -> Result<AdminAddress, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path {
+            "" => Err("a file is missing after unix:".to_owned()),
+            path => Ok(AdminAddress::Unix(path.into())),
+        };
+    }
+    let address: SocketAddr = text.parse().map_err(|_| {
+        "must be unix:FILE, such as unix:/run/upscale/admin.sock, or a loopback address and port".to_owned()
+    })?;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(format!(
+            "{address} can be reached from other machines: the operators' console listens on unix:FILE or a loopback \
+             address alone"
+        ));
+    }
+    Ok(AdminAddress::Loopback(address))
+}
+
+/// Octal permissions of the socket's file.
+pub(super) fn parse_mode(text: &str) -> Result<u32, String> {
+    match text.trim_start_matches('0') {
+        "600" => Ok(0o600),
+        "660" => Ok(0o660),
+        _ => Err("must be 600 (its owner) or 660 (its group, too)".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +230,32 @@ mod tests {
             "ftp://a",
         ] {
             assert!(parse_stripe_api(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_listened_to() {
+        for (text, is_taken) in [
+            ("unix:/run/upscale/admin.sock", true),
+            ("127.0.0.1:8083", true),
+            ("127.8.0.1:0", true),
+            ("[::1]:8083", true),
+            ("[::ffff:127.0.0.1]:8083", true),
+            ("unix:", false),
+            ("0.0.0.0:8083", false),
+            ("[::]:8083", false),
+            ("192.168.1.2:8083", false),
+            ("localhost:8083", false),
+            ("/run/upscale/admin.sock", false),
+        ] {
+            assert_eq!(parse_address(text).is_ok(), is_taken, "{text}");
+        }
+        assert_eq!(
+            (parse_mode("600"), parse_mode("0660")),
+            (Ok(0o600), Ok(0o660))
+        );
+        for wrong in ["666", "777", "", "60"] {
+            assert!(parse_mode(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The flags of the processes that run the service: where its data is, the front (API and result files), the
-//! work, and the process itself. `serve` takes all of them, `api` and `worker` their part.
+//! The flags of the processes that run the service: the front (API and result files), the work, and the process itself. `serve` takes all of them, `api` and `worker` their part.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,11 +16,13 @@ use upscale_core::{
 };
 use upscale_worker::{IpNet, Ipv6Net};
 
-use crate::admin::{AdminAddress, parse_address, parse_mode};
-
 use super::{
     model::ServedModels,
-    parse::{parse_package, parse_public_url, parse_share, parse_stripe_api},
+    parse::{
+        AdminAddress, parse_address, parse_mode, parse_package, parse_public_url, parse_share,
+        parse_stripe_api,
+    },
+    place::PlaceArgs,
 };
 
 #[derive(Debug, Args)]
@@ -70,36 +71,6 @@ pub(crate) struct WorkerArgs {
     pub(crate) work: WorkArgs,
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
-}
-
-/// Where accounts, tasks and results are kept. Every process of a service names the same place.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct PlaceArgs {
-    /// Directory of the database and the result files; `serve` and `account create` make it where absent.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// PostgreSQL (15 or newer) in place of the directory's database, for processes on several machines:
-    /// `postgres://user:password@host/database?sslmode=verify-full`. Better given as UPSCALE_DATABASE: other
-    /// users of the machine see a command line.
-    #[arg(long, value_name = "URL", hide_env_values = true)]
-    pub(crate) database: Option<String>,
-    /// Connections to PostgreSQL that this process opens at most.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) database_connections: u32,
-    #[command(flatten)]
-    pub(crate) storage: StorageArgs,
-}
-
-/// A bucket for the result files.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct StorageArgs {
-    /// Bucket for the result files, `s3://bucket/prefix`, in place of a folder of the directory. Endpoint, region and
-    /// credentials come from the variables of the AWS tools (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, …).
-    #[arg(long, value_name = "URL")]
-    pub(crate) storage: Option<String>,
-    /// The bucket's storage as customers reach it, where the service itself uses another address.
-    #[arg(long, value_name = "URL", value_parser = parse_public_url)]
-    pub(crate) storage_public_url: Option<String>,
 }
 
 /// What customers reach.

@@ -13,7 +13,7 @@ use upscale_engine::{Model, Network};
 use super::card::Card;
 use crate::{
     args::{Commercial, FileModel},
-    file::read_bounded,
+    whole_file::read_bounded,
 };
 
 /// The engine refuses more; this is one step earlier, before the bytes are in memory.

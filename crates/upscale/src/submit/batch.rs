@@ -18,11 +18,11 @@ use serde_json::json;
 use upscale_client::{Client, Error, IdempotencyKey};
 
 use super::{
-    client,
+    client::client,
     journal::{Journal, Progress},
     orders::{Wanted, wanted},
 };
-use crate::{args::SubmitArgs, data::block_on, file::write_whole, output};
+use crate::{args::SubmitArgs, data::block_on, output, whole_file::write_whole};
 
 /// In the output directory.
 const JOURNAL: &str = "upscale-journal.jsonl";
