@@ -54,7 +54,7 @@ pub(crate) fn start(args: &ProcessArgs) -> anyhow::Result<Option<Traces>> {
     let waiting = Arc::new(AtomicUsize::new(0));
     let mut exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Post::new());
+        .with_http_client(Post::new()?);
     if let Some(endpoint) = &args.otlp_endpoint {
         exporter = exporter.with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')));
     }

@@ -152,8 +152,11 @@ const CONFINED: [(&str, &[&str], &str); 9] = [
             "upscale_store/src/results",
             "upscale_client/src/",
             "upscale/src/stripe.rs",
+            "upscale/src/traces/post.rs",
+            "upscale/src/doctor.rs",
+            "upscale/src/bench/load.rs",
         ],
-        "HTTP goes out to the operator's bucket, to Stripe and to customers' services only",
+        "HTTP goes out to the operator's bucket and collector, to Stripe and to services from the command line only",
     ),
     (
         "lettre::",

@@ -18,7 +18,7 @@ use upscale_core::{
 };
 use upscale_store::{Store, StoreOptions};
 
-use super::load::{Pace, measure};
+use super::load::{Connection, Pace, measure};
 use crate::{args::BenchApiArgs, data::block_on, output, running::Running};
 
 /// Creates of one account: its active tasks are not processed here, and its minute allows more.
@@ -59,15 +59,15 @@ pub(crate) fn bench_api(args: &BenchApiArgs) -> anyhow::Result<()> {
         connections.max(args.seconds as usize * CREATES_PER_SECOND_MAX / TASKS_PER_ACCOUNT);
     let keys = block_on(prepare(&data, accounts))?;
     let made = Mutex::new(Vec::new());
-    let creates = measure(connections, time, |agent, connection, turn| {
-        let Some(key) = keys.get(turn / TASKS_PER_ACCOUNT * connections + connection) else {
+    let creates = measure(connections, time, |connection, number, turn| {
+        let Some(key) = keys.get(turn / TASKS_PER_ACCOUNT * connections + number) else {
             return Ok(None);
         };
         let id = create(
-            agent,
+            connection,
             &service.api,
             key,
-            &format!("bench-{connection}-{turn}"),
+            &format!("bench-{number}-{turn}"),
         )?;
         let mut made = made
             .lock()
@@ -78,9 +78,9 @@ pub(crate) fn bench_api(args: &BenchApiArgs) -> anyhow::Result<()> {
     let made = made
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let reads = measure(connections, time, |agent, connection, turn| {
-        let (id, key) = &made[(connection + turn * connections) % made.len()];
-        read(agent, &service.api, key, id).map(Some)
+    let reads = measure(connections, time, |connection, number, turn| {
+        let (id, key) = &made[(number + turn * connections) % made.len()];
+        read(connection, &service.api, key, id).map(Some)
     })?;
     let memory_bytes = resident_bytes(service.pid());
     service.stop()?;
@@ -135,25 +135,22 @@ async fn customer(store: Store, number: usize) -> anyhow::Result<String> {
 }
 
 fn create(
-    agent: &ureq::Agent,
+    connection: &Connection,
     api: &str,
     key: &str,
     idempotency_key: &str,
 ) -> anyhow::Result<String> {
     let body =
         json!({ "image_url": format!("https://images.upscale-demo.org/{idempotency_key}.png") });
-    let mut response = agent
+    let request = connection
+        .client
         .post(format!("{api}/api/v1/upscales"))
         .header("Authorization", format!("Bearer {key}"))
         .header("Content-Type", "application/json")
         .header("Idempotency-Key", idempotency_key)
-        .send(body.to_string())?;
-    let text = response.body_mut().read_to_string()?;
-    ensure!(
-        response.status() == 202,
-        "a create was answered {}: {text}",
-        response.status()
-    );
+        .body(body.to_string());
+    let (status, text) = connection.send(request)?;
+    ensure!(status == 202, "a create was answered {status}: {text}");
     let task: Value = serde_json::from_str(&text)?;
     Ok(task["id"]
         .as_str()
@@ -161,17 +158,13 @@ fn create(
         .to_owned())
 }
 
-fn read(agent: &ureq::Agent, api: &str, key: &str, id: &str) -> anyhow::Result<()> {
-    let request = agent
+fn read(connection: &Connection, api: &str, key: &str, id: &str) -> anyhow::Result<()> {
+    let request = connection
+        .client
         .get(format!("{api}/api/v1/upscales/{id}"))
         .header("Authorization", format!("Bearer {key}"));
-    let mut response = request.call()?;
-    let text = response.body_mut().read_to_string()?;
-    ensure!(
-        response.status() == 200,
-        "a read was answered {}: {text}",
-        response.status()
-    );
+    let (status, text) = connection.send(request)?;
+    ensure!(status == 200, "a read was answered {status}: {text}");
     Ok(())
 }
 

@@ -6,8 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
+use reqwest::{Client, RequestBuilder, StatusCode};
 use serde::Serialize;
+use tokio::runtime::Runtime;
 
 /// One request may take this long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,13 +23,31 @@ pub(crate) struct Pace {
     pub(crate) p99_ms: f64,
 }
 
-/// A connection of its own that is kept open.
-pub(crate) fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(PATIENCE))
-        .build()
-        .new_agent()
+/// A connection of its own that is kept open, driven by the thread that waits for it.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    runtime: Runtime,
+}
+
+impl Connection {
+    fn new() -> anyhow::Result<Self> {
+        // Where results are in a bucket it is set already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("the runtime did not start")?;
+        let client = Client::builder().timeout(PATIENCE).http1_only().build()?;
+        Ok(Self { client, runtime })
+    }
+
+    /// The whole answer.
+    pub(crate) fn send(&self, request: RequestBuilder) -> anyhow::Result<(StatusCode, String)> {
+        self.runtime.block_on(async {
+            let answer = request.send().await?;
+            Ok((answer.status(), answer.text().await?))
+        })
+    }
 }
 
 /// Runs `request(connection, turn)` on every connection until the time is over or a connection has no more to ask
@@ -35,15 +55,15 @@ pub(crate) fn agent() -> ureq::Agent {
 pub(crate) fn measure(
     connections: usize,
     time: Duration,
-    request: impl Fn(&ureq::Agent, usize, usize) -> anyhow::Result<Option<()>> + Sync,
+    request: impl Fn(&Connection, usize, usize) -> anyhow::Result<Option<()>> + Sync,
 ) -> anyhow::Result<Pace> {
     let started = Instant::now();
-    let run = |connection: usize| -> anyhow::Result<Vec<Duration>> {
-        let agent = agent();
+    let run = |number: usize| -> anyhow::Result<Vec<Duration>> {
+        let connection = Connection::new()?;
         let mut took = Vec::new();
         for turn in 0.. {
             let asked = Instant::now();
-            if started.elapsed() >= time || request(&agent, connection, turn)?.is_none() {
+            if started.elapsed() >= time || request(&connection, number, turn)?.is_none() {
                 break;
             }
             took.push(asked.elapsed());

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use metrics::counter;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::SpanExporter as Otlp;
@@ -19,41 +20,58 @@ use opentelemetry_sdk::{
     error::OTelSdkResult,
     trace::{SpanData, SpanExporter},
 };
+use reqwest::{Client, redirect::Policy};
 use rustls::crypto::ring;
-use ureq::tls::{RootCerts, TlsConfig};
+use tokio::runtime::Runtime;
 
 /// One request, from the name's look-up to the last byte of the answer. The exporter's own time (10 s, or
 /// OTEL_EXPORTER_OTLP_TIMEOUT) holds for a batch with its retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// A collector's answer is a few bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// The HTTP client: blocking, for its caller is a thread that does nothing else. No redirects: headers may hold the
-/// collector's key.
-pub(super) struct Post(ureq::Agent);
+/// The HTTP client, with a runtime of its own: its caller is a thread that does nothing else and knows none. No
+/// redirects: headers may hold the collector's key.
+pub(super) struct Post {
+    client: Client,
+    runtime: Runtime,
+}
 
 impl Post {
-    pub(super) fn new() -> Self {
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-            .build();
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls)
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .http_status_as_error(false)
-            .max_redirects(0)
+    /// # Errors
+    /// When the system has no room for it.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        // Where results are in a bucket it is set already.
+        let _ = ring::default_provider().install_default();
+        let client = Client::builder()
+            .timeout(REQUEST_TIMEOUT)
+            .redirect(Policy::none())
+            .http1_only()
             .build()
-            .new_agent();
-        Self(agent)
+            .context("no client for traces")?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("the runtime did not start")?;
+        Ok(Self { client, runtime })
     }
 
-    fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let (parts, body) = request.into_parts();
-        let request = Request::from_parts(parts, body.to_vec());
-        let (parts, mut body) = self.0.run(request)?.into_parts();
-        let body = body.with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
-        Ok(Response::from_parts(parts, body.into()))
+    /// Errors name no address: it may hold the collector's key.
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let request = reqwest::Request::try_from(request)?;
+        let answer = self.client.execute(request).await;
+        let mut answer = answer.map_err(reqwest::Error::without_url)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                return Err(format!("an answer of more than {ANSWER_BYTES_MAX} bytes").into());
+            }
+        }
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = answer.status();
+        *response.headers_mut() = std::mem::take(answer.headers_mut());
+        Ok(response)
     }
 }
 
@@ -73,7 +91,7 @@ impl HttpClient for Post {
         'life0: 'async_trait,
         Self: 'async_trait,
     {
-        Box::pin(async move { self.send(request) })
+        Box::pin(async move { self.runtime.block_on(self.send(request)) })
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::harness::{
     World,
-    client::{connector, order, send},
+    client::{order, send},
     image_host::Behaviour,
     pictures::Picture,
     serve::wait_for,
@@ -67,7 +67,7 @@ impl Drop for SmallDisk {
 fn wait_until_ready(api: &str) -> Duration {
     let begun = Instant::now();
     loop {
-        let answer = send(&connector(), "GET", &format!("{api}/readyz"), &[], None);
+        let answer = send("GET", &format!("{api}/readyz"), &[], None);
         if answer.is_some_and(|answer| answer.status == 200) {
             return begun.elapsed();
         }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::harness::{
     bucket::Fault,
-    client::{Client, connector, order, send},
+    client::{Client, order, send},
     figure::print_figure,
 };
 
@@ -49,7 +49,7 @@ fn is_accepted(customer: &Client, key: &str, url: &str) -> bool {
 }
 
 fn is_ready(api: &str) -> bool {
-    let answer = send(&connector(), "GET", &format!("{api}/readyz"), &[], None);
+    let answer = send("GET", &format!("{api}/readyz"), &[], None);
     answer.is_some_and(|answer| answer.status == 200)
 }
 

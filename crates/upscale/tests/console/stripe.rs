@@ -17,7 +17,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::harness::client::{connector, send};
+use super::harness::client::send;
 
 pub(crate) const SECRET_KEY: &str = "sk_test_of_the_browser_test";
 pub(crate) const WEBHOOK_SECRET: &str = "whsec_of_the_browser_test";
@@ -141,6 +141,6 @@ fn tell(session: &HashMap<String, String>, api: &str) -> Option<u16> {
     let signature = format!("t={at},v1={signature}");
     let headers = [("stripe-signature", signature.as_str())];
     let url = format!("{api}/webhooks/stripe");
-    let answer = send(&connector(), "POST", &url, &headers, Some(event.as_bytes()));
+    let answer = send("POST", &url, &headers, Some(event.as_bytes()));
     answer.map(|answer| answer.status)
 }

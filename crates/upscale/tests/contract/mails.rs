@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::harness::{
     World,
-    client::{Answer, connector, send},
+    client::{Answer, send},
     mail_server::{MailServer, PASSWORD, USER},
     serve::{tail, upscale},
 };
@@ -43,9 +43,8 @@ fn world_with_mail() -> (MailServer, World) {
 
 /// Loads the page and sends its form as a browser would.
 fn fill_in(world: &World, path: &str, fields: &str) -> Answer {
-    let connector = connector();
     let console = world.serve().console.clone().unwrap();
-    let page = send(&connector, "GET", &format!("{console}{path}"), &[], None).unwrap();
+    let page = send("GET", &format!("{console}{path}"), &[], None).unwrap();
     let cookie = page
         .header("set-cookie")
         .split(';')
@@ -62,7 +61,7 @@ fn fill_in(world: &World, path: &str, fields: &str) -> Answer {
     ];
     let body = format!("form={token}&{fields}");
     let url = format!("{console}{path}");
-    send(&connector, "POST", &url, &headers, Some(body.as_bytes())).unwrap()
+    send("POST", &url, &headers, Some(body.as_bytes())).unwrap()
 }
 
 #[test]

@@ -8,14 +8,14 @@ use std::{
 
 use crate::harness::{
     World,
-    client::{connector, order, send},
+    client::{order, send},
     image_host::Behaviour,
 };
 
 /// Every sample by its name and labels, as the text format writes them.
 pub(crate) fn scrape(world: &World) -> (String, BTreeMap<String, f64>) {
     let url = format!("{}/metrics", world.serve().metrics.as_ref().unwrap());
-    let answer = send(&connector(), "GET", &url, &[], None).unwrap();
+    let answer = send("GET", &url, &[], None).unwrap();
     assert_eq!(answer.status, 200);
     assert!(answer.header("content-type").starts_with("text/plain"));
     let text = String::from_utf8(answer.body).unwrap();

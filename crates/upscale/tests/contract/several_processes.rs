@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use upscale_core::limits;
 
 use crate::harness::{
-    client::{Answer, connector, order, send},
+    client::{Answer, order, send},
     figure::{print_figure, tries_and_bound},
     postgres_server::{PostgresServer, start_or_say},
     serve::{Serve, log_path, upscale},
@@ -109,7 +109,7 @@ impl Fleet {
                 ("content-type", "application/json"),
                 ("idempotency-key", key),
             ];
-            send(&connector(), "POST", &url, &headers, Some(body.as_bytes())).expect("no answer")
+            send("POST", &url, &headers, Some(body.as_bytes())).expect("no answer")
         };
         let create = &create;
         thread::scope(|scope| {
@@ -267,13 +267,7 @@ fn a_revoked_key_is_refused_by_all_four_processes() {
     let bearer = format!("Bearer {}", customer.key);
     let status = |api: &Serve| {
         let url = format!("{}/api/v1/upscales/ups_00000000000000000000000000", api.api);
-        let answer = send(
-            &connector(),
-            "GET",
-            &url,
-            &[("authorization", &bearer)],
-            None,
-        );
+        let answer = send("GET", &url, &[("authorization", &bearer)], None);
         answer.expect("no answer").status
     };
     assert!(

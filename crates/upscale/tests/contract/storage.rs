@@ -5,14 +5,14 @@ use std::fs;
 use crate::harness::{
     World,
     bucket::{Bucket, Fault},
-    client::{Answer, connector, order, send},
+    client::{Answer, order, send},
     figure::print_figure,
     pictures::Picture,
     serve::upscale,
 };
 
 fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
-    send(&connector(), method, url, headers, None).unwrap()
+    send(method, url, headers, None).unwrap()
 }
 
 /// A finished 2x of 12 × 9, and its result URL.

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::harness::{
     World,
-    client::{connector, order, send},
+    client::{order, send},
     image_host::Behaviour,
 };
 
@@ -316,7 +316,7 @@ fn nothing_is_sent_unless_a_collector_is_named_by_flag_or_by_the_standard_variab
 /// How many spans ended so, by the service's own count.
 fn counted(world: &World, end: &str) -> f64 {
     let url = format!("{}/metrics", world.serve().metrics.as_ref().unwrap());
-    let text = send(&connector(), "GET", &url, &[], None).unwrap().body;
+    let text = send("GET", &url, &[], None).unwrap().body;
     let series = format!("upscale_spans_total{{end=\"{end}\"}} ");
     let text = String::from_utf8(text).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(&series));

@@ -7,14 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::{body::Body, http::Request};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use upscale_core::RequestId;
-use ureq::Agent as Connector;
 
 use super::recorder::{Recorder, seen};
 
 /// One request is given up on after this long, one task after ten times as long: bounds against hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// No result is larger.
+const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// What came back.
 #[derive(Debug, Clone)]
@@ -33,7 +38,6 @@ pub struct Client {
     /// Changes when the service is started anew on another port.
     base: Arc<Mutex<String>>,
     recorder: Arc<Recorder>,
-    connector: Connector,
 }
 
 /// The body of a create with everything said.
@@ -97,52 +101,59 @@ impl Answer {
     }
 }
 
-/// A new connection for every request: what an earlier one did to the connection plays no part.
-pub fn connector() -> Connector {
-    Connector::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_idle_connections(0)
-        .allow_non_standard_methods(true)
-        .timeout_global(Some(PATIENCE))
-        .build()
-        .new_agent()
-}
-
-/// Sends any request anywhere; none when no whole answer came back.
+/// Sends any request anywhere, on a new connection: what an earlier one did to a connection plays no part. None when no
+/// whole answer came back.
 pub fn send(
-    connector: &Connector,
     method: &str,
     url: &str,
     headers: &[(&str, &str)],
     body: Option<&[u8]>,
 ) -> Option<Answer> {
-    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    let mut request = Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let mut response = match body {
-        Some(body) => connector.run(request.body(body.to_vec()).unwrap()),
-        None => connector.run(request.body(()).unwrap()),
-    }
-    .ok()?;
-    let headers = response.headers().iter().map(|(name, value)| {
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_vec()));
+    let request = request.body(body).unwrap();
+    // A thread of its own: some tests stand in a runtime, where another cannot be waited for.
+    thread::scope(|scope| scope.spawn(|| run(request)).join().unwrap())
+}
+
+fn run(request: Request<Body>) -> Option<Answer> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let answered = async { tokio::time::timeout(PATIENCE, ask(request)).await };
+    runtime.block_on(answered).ok()?
+}
+
+/// The request as it was given: no client library tidies the path or adds headers, but for `Host`.
+async fn ask(mut request: Request<Body>) -> Option<Answer> {
+    let uri = request.uri();
+    assert_eq!(uri.scheme_str(), Some("http"), "{uri}");
+    let authority = uri.authority().unwrap().clone();
+    let path = uri.path_and_query().unwrap().clone();
+    let host = authority.as_str().parse().unwrap();
+    request.headers_mut().entry("host").or_insert(host);
+    *request.uri_mut() = path.into();
+    let address = (authority.host(), authority.port_u16().unwrap_or(80));
+    let stream = TcpStream::connect(address).await.ok()?;
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.ok()?;
+    tokio::spawn(connection);
+    let (parts, body) = sender.send_request(request).await.ok()?.into_parts();
+    let headers = parts.headers.iter().map(|(name, value)| {
         (
             name.as_str().to_owned(),
             String::from_utf8_lossy(value.as_bytes()).into_owned(),
         )
     });
-    let headers = headers.collect();
-    let body = response
-        .body_mut()
-        .with_config()
-        .limit(256 << 20)
-        .read_to_vec()
-        .ok()?;
+    let body = axum::body::to_bytes(Body::new(body), BODY_BYTES_MAX).await;
     Some(Answer {
-        status: response.status().as_u16(),
-        headers,
-        body,
+        status: parts.status.as_u16(),
+        headers: headers.collect(),
+        body: body.ok()?.to_vec(),
     })
 }
 
@@ -160,7 +171,6 @@ impl Client {
             key,
             base,
             recorder,
-            connector: connector(),
         }
     }
 
@@ -189,7 +199,7 @@ impl Client {
         body: Option<&[u8]>,
     ) -> Option<Answer> {
         let url = format!("{}{path}", self.base.lock().unwrap());
-        let answer = send(&self.connector, method, &url, headers, body)?;
+        let answer = send(method, &url, headers, body)?;
         check_answer(method, &answer);
         Some(answer)
     }
@@ -303,7 +313,7 @@ impl Client {
     /// A request to a result URL: no key, any headers.
     #[track_caller]
     pub fn fetch(&self, method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
-        send(&self.connector, method, url, headers, None).expect("the result host gave no answer")
+        send(method, url, headers, None).expect("the result host gave no answer")
     }
 }
 

@@ -262,10 +262,7 @@ impl World {
     }
 
     fn download(&self, url: &str) -> Result<(u32, u32), String> {
-        let connector = client::connector();
-        let get = |url: &str| {
-            send(&connector, "GET", url, &[], None).ok_or("the result host gave no answer")
-        };
+        let get = |url: &str| send("GET", url, &[], None).ok_or("the result host gave no answer");
         let mut answer = get(url)?;
         // A bucket's ETag is its own.
         let is_elsewhere = answer.status == 307;
