@@ -21,10 +21,7 @@ pub(crate) use self::{
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{AdminAddress, OneLimit, PictureSize},
     place::{DataArgs, PlaceArgs, StorageArgs},
-    roles::{
-        AdminArgs, ApiArgs, DoctorArgs, FrontArgs, LogFormat, ProcessArgs, ServeArgs, StripeArgs,
-        WorkArgs, WorkerArgs,
-    },
+    roles::{AdminArgs, DoctorArgs, FrontArgs, LogFormat, ProcessArgs, Role, StripeArgs, WorkArgs},
     user::{LinkArgs, UserCommand},
 };
 use crate::parameters::ParameterFlags;
@@ -44,11 +41,34 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the service: API, result files and workers in one process.
-    Serve(Box<ServeArgs>),
+    Serve {
+        #[command(flatten)]
+        place: PlaceArgs,
+        #[command(flatten)]
+        front: Box<FrontArgs>,
+        #[command(flatten)]
+        work: Box<WorkArgs>,
+        #[command(flatten)]
+        process: Box<ProcessArgs>,
+    },
     /// Run the API and the result files alone; `worker` processes do the work.
-    Api(Box<ApiArgs>),
+    Api {
+        #[command(flatten)]
+        place: PlaceArgs,
+        #[command(flatten)]
+        front: Box<FrontArgs>,
+        #[command(flatten)]
+        process: Box<ProcessArgs>,
+    },
     /// Run workers alone, for `api` processes on the same data.
-    Worker(Box<WorkerArgs>),
+    Worker {
+        #[command(flatten)]
+        place: PlaceArgs,
+        #[command(flatten)]
+        work: Box<WorkArgs>,
+        #[command(flatten)]
+        process: Box<ProcessArgs>,
+    },
     /// Make, credit, adjust, limit and inspect accounts, while `serve` runs or not.
     #[command(subcommand)]
     Account(AccountCommand),
@@ -114,9 +134,9 @@ impl Command {
                 Some(BenchCommand::Api(api)) => api.json,
                 None => args.engine.json,
             },
-            Self::Serve(_)
-            | Self::Api(_)
-            | Self::Worker(_)
+            Self::Serve { .. }
+            | Self::Api { .. }
+            | Self::Worker { .. }
             | Self::File(_)
             | Self::Demo(_)
             | Self::Child(_) => false,

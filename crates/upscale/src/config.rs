@@ -179,14 +179,11 @@ mod tests {
         assert_eq!(moved("upscale audit --data"), "upscale audit --data");
     }
 
-    fn serve(table: &str, arguments: &[&str]) -> crate::args::ServeArgs {
+    fn serve(table: &str, arguments: &[&str]) -> Command {
         let command = command(&table.parse().unwrap()).unwrap();
         let given = ["upscale", "serve"].iter().chain(arguments);
         let matches = command.try_get_matches_from(given).unwrap();
-        match Cli::from_arg_matches(&matches).unwrap().command {
-            Command::Serve(args) => *args,
-            other => panic!("{other:?}"),
-        }
+        Cli::from_arg_matches(&matches).unwrap().command
     }
 
     #[test]
@@ -198,27 +195,38 @@ mod tests {
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         let table =
             "data = \"from-file\"\nworkers = 3\ndrain = 7\nsource-ca = [\"a.pem\", \"b.pem\"]";
-        let args = serve(table, &["--workers", "5"]);
-        assert_eq!(args.place.data, Some(PathBuf::from("from-file")));
-        let process = &args.process;
+        let given = serve(table, &["--workers", "5"]);
+        let Command::Serve {
+            place,
+            work,
+            process,
+            ..
+        } = given
+        else {
+            panic!("{given:?}")
+        };
+        assert_eq!(place.data, Some(PathBuf::from("from-file")));
         assert_eq!(
-            (args.work.workers, process.drain, process.deadline),
+            (work.workers, process.drain, process.deadline),
             (Some(5), 7, 270)
         );
         assert_eq!(
-            args.work.source_ca,
+            work.source_ca,
             [PathBuf::from("a.pem"), PathBuf::from("b.pem")]
         );
     }
 
     #[test]
     fn address_ranges_come_from_the_file_or_the_line_and_must_be_ranges() {
-        let args = serve(
+        let given = serve(
             "data = \"d\"\nsource-deny = [\"52.1.0.0/16\", \"2a00::/32\"]",
             &["--nat64-prefix", "64:ff9b::/96,2a00:64::/64"],
         );
-        assert_eq!(args.work.source_deny.len(), 2);
-        assert_eq!(args.work.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
+        let Command::Serve { work, .. } = given else {
+            panic!("{given:?}")
+        };
+        assert_eq!(work.source_deny.len(), 2);
+        assert_eq!(work.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
         let dressed = command(&toml::Table::new()).unwrap();
         for wrong in ["52.1.0.0/33", "nowhere", "52.1.0.0"] {
             let line = ["upscale", "serve", "--data", "d", "--source-deny", wrong];

@@ -41,8 +41,7 @@ mod work;
 
 use std::process::ExitCode;
 
-use args::Command;
-use serve::Role;
+use args::{Command, Role};
 
 fn main() -> ExitCode {
     let command = match config::read_command_line() {
@@ -55,9 +54,37 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(args) => serve::run(&Role::of_all(args))?,
-        Command::Api(args) => serve::run(&Role::of_api(args))?,
-        Command::Worker(args) => serve::run(&Role::of_worker(args))?,
+        Command::Serve {
+            place,
+            front,
+            work,
+            process,
+        } => serve::run(&Role {
+            place,
+            front: Some(front),
+            work: Some(work),
+            process,
+        })?,
+        Command::Api {
+            place,
+            front,
+            process,
+        } => serve::run(&Role {
+            place,
+            front: Some(front),
+            work: None,
+            process,
+        })?,
+        Command::Worker {
+            place,
+            work,
+            process,
+        } => serve::run(&Role {
+            place,
+            front: None,
+            work: Some(work),
+            process,
+        })?,
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
         Command::Task(command) => task::task(command)?,

@@ -24,7 +24,7 @@ use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 
 use crate::{
     admin::Admin,
-    args::{ApiArgs, FrontArgs, PlaceArgs, ProcessArgs, ServeArgs, WorkArgs, WorkerArgs},
+    args::{FrontArgs, ProcessArgs, Role},
     data::Data,
     golden, mail, metrics,
     model::Served,
@@ -36,42 +36,6 @@ use crate::{
 const RUNTIME_THREADS: usize = 2;
 /// Threads for reading and writing result files.
 const BLOCKING_THREADS_MAX: usize = 16;
-/// What one process does: the front, the work, or both.
-pub(crate) struct Role<'a> {
-    place: &'a PlaceArgs,
-    front: Option<&'a FrontArgs>,
-    work: Option<&'a WorkArgs>,
-    process: &'a ProcessArgs,
-}
-
-impl<'a> Role<'a> {
-    pub(crate) fn of_all(args: &'a ServeArgs) -> Self {
-        Self {
-            place: &args.place,
-            front: Some(&args.front),
-            work: Some(&args.work),
-            process: &args.process,
-        }
-    }
-
-    pub(crate) fn of_api(args: &'a ApiArgs) -> Self {
-        Self {
-            place: &args.place,
-            front: Some(&args.front),
-            work: None,
-            process: &args.process,
-        }
-    }
-
-    pub(crate) fn of_worker(args: &'a WorkerArgs) -> Self {
-        Self {
-            place: &args.place,
-            front: None,
-            work: Some(&args.work),
-            process: &args.process,
-        }
-    }
-}
 
 /// Runs the role until SIGTERM or SIGINT.
 ///

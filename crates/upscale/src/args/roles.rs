@@ -25,26 +25,13 @@ use super::{
     place::PlaceArgs,
 };
 
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    #[command(flatten)]
-    pub(crate) front: FrontArgs,
-    #[command(flatten)]
-    pub(crate) work: WorkArgs,
-    #[command(flatten)]
-    pub(crate) process: ProcessArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ApiArgs {
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    #[command(flatten)]
-    pub(crate) front: FrontArgs,
-    #[command(flatten)]
-    pub(crate) process: ProcessArgs,
+/// What one process does: the front, the work, or both.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Role<'a> {
+    pub(crate) place: &'a PlaceArgs,
+    pub(crate) front: Option<&'a FrontArgs>,
+    pub(crate) work: Option<&'a WorkArgs>,
+    pub(crate) process: &'a ProcessArgs,
 }
 
 #[derive(Debug, Args)]
@@ -61,16 +48,6 @@ pub(crate) struct DoctorArgs {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WorkerArgs {
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    #[command(flatten)]
-    pub(crate) work: WorkArgs,
-    #[command(flatten)]
-    pub(crate) process: ProcessArgs,
 }
 
 /// What customers reach.
