@@ -80,8 +80,8 @@ fn child_threads(args: &WorkArgs, slots: u32) -> anyhow::Result<usize> {
 /// The models that children run in place of our own networks.
 pub(crate) async fn load_models(args: &WorkArgs) -> anyhow::Result<Served> {
     let slots = args.workers.unwrap_or(u32::try_from(threads(None))?);
-    let limits = (child_threads(args, slots)?, CHILD_WALL_CLOCK);
-    Served::load(&args.models, Path::new(PROGRAM), limits).await
+    let threads = child_threads(args, slots)?;
+    Served::load(&args.models, Path::new(PROGRAM), threads, CHILD_WALL_CLOCK).await
 }
 
 /// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.

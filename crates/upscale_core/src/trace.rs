@@ -167,7 +167,7 @@ impl Span {
         let ended = Clock::System.now();
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
         let started = Timestamp::from_micros(ended.micros().saturating_sub(took));
-        Self::between(task, name, kind, (started, ended))
+        Self::between(task, name, kind, started, ended)
     }
 
     /// A part of a task's trace from one moment to another; at least no time at all, for clocks step.
@@ -176,7 +176,8 @@ impl Span {
         task: &TaskId,
         name: impl Into<Cow<'static, str>>,
         kind: SpanKind,
-        (started, ended): (Timestamp, Timestamp),
+        started: Timestamp,
+        ended: Timestamp,
     ) -> Self {
         let trace = TraceId::of(task);
         Self {
@@ -275,7 +276,7 @@ mod tests {
     fn a_clock_that_steps_back_makes_no_span_that_ends_before_it_starts() {
         let task = TaskId::random().unwrap();
         let at = Timestamp::from_micros;
-        let span = Span::between(&task, "wait", SpanKind::Part, (at(5), at(3)));
+        let span = Span::between(&task, "wait", SpanKind::Part, at(5), at(3));
         assert_eq!((span.started, span.ended), (at(5), at(5)));
         let took = Span::ending_now(&task, "put", SpanKind::Part, Duration::from_millis(3));
         assert_eq!(took.ended.micros() - took.started.micros(), 3_000);

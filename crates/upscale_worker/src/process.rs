@@ -52,7 +52,8 @@ impl<'a> Attempt<'a> {
         &mut self,
         claim: &Claim,
         fetcher: &Fetcher,
-        (child, cores): (&ChildOptions, Option<u32>),
+        child: &ChildOptions,
+        cores: Option<u32>,
         results: &Results,
     ) -> Result<ResultFile, AttemptError> {
         let started = Instant::now();

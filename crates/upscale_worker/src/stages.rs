@@ -35,13 +35,14 @@ impl<'a> StageWatch<'a> {
 
     /// From the task's acceptance to this claim, both by the store's clock.
     pub(crate) fn waited(&self) {
-        let moments = (self.claim.created_at, self.claim.claimed_at);
-        let waited = moments.1.micros() - moments.0.micros();
+        let (created, claimed) = (self.claim.created_at, self.claim.claimed_at);
+        let waited = claimed.micros() - created.micros();
         count(
             "wait",
             Duration::from_micros(u64::try_from(waited).unwrap_or(0)),
         );
-        record_span(|| Span::between(&self.claim.task_id, "wait", SpanKind::Part, moments));
+        let task = &self.claim.task_id;
+        record_span(|| Span::between(task, "wait", SpanKind::Part, created, claimed));
     }
 
     /// A stage is over: counted when it went well, traced either way. What it took, in microseconds.
@@ -89,7 +90,7 @@ impl<'a> StageWatch<'a> {
         for (stage, took) in stages {
             let until = Timestamp::from_micros(from.micros().saturating_add(micros(took)));
             record_span(|| {
-                Span::between(&self.claim.task_id, stage, SpanKind::Part, (from, until))
+                Span::between(&self.claim.task_id, stage, SpanKind::Part, from, until)
                     .part_of(child)
             });
             from = until;

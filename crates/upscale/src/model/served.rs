@@ -60,7 +60,8 @@ impl Served {
     pub(crate) async fn load(
         args: &ServedModels,
         program: &Path,
-        (threads, wall_clock): (usize, Duration),
+        threads: usize,
+        wall_clock: Duration,
     ) -> anyhow::Result<Self> {
         let mut served = Self::default();
         let flags = [(Scale::X2, &args.model_2x), (Scale::X4, &args.model_4x)];
