@@ -74,7 +74,7 @@ pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
 
 async fn create(name: &str, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_store(&data.place, StoreOptions::default()).await?;
-    let account = store.create_account(name).await?;
+    let account = store.accounts().create(name).await?;
     body::print(&account, data.json)
 }
 
@@ -88,7 +88,7 @@ async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
 
 async fn list(search: Option<&str>, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
-    let mut accounts = store.list_accounts().await?;
+    let mut accounts = store.accounts().list().await?;
     if let Some(text) = search {
         let text = text.to_lowercase();
         accounts.retain(|account| {

@@ -101,7 +101,8 @@ pub(crate) fn account_id(text: &str) -> anyhow::Result<AccountId> {
 /// When there is none.
 pub(crate) async fn find_account(store: &Store, id: &AccountId) -> anyhow::Result<Account> {
     store
-        .find_account(id)
+        .accounts()
+        .find(id)
         .await?
         .with_context(|| no_account(id.as_str()))
 }

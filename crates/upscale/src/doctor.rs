@@ -234,7 +234,7 @@ async fn store(args: &DoctorArgs) -> Finding {
             .check_writable()
             .await
             .context("nothing can be written")?;
-        let glance = store.queue_glance().await?;
+        let glance = store.tasks().queue_glance().await?;
         let off = store.now().seconds_since(Clock::System.now()).abs();
         anyhow::ensure!(
             off <= CLOCK_SECONDS_MAX,

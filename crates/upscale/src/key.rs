@@ -78,6 +78,7 @@ async fn create(
 ) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let made = store
+        .accounts()
         .create_key(&account_id(account)?, permission, name)
         .await?;
     print_new(&made.with_context(|| no_account(account))?, data.json)
@@ -85,7 +86,10 @@ async fn create(
 
 async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
-    let made = store.rotate_key(&key_id(key)?, overlap_seconds).await?;
+    let made = store
+        .accounts()
+        .rotate_key(&key_id(key)?, overlap_seconds)
+        .await?;
     print_new(
         &made.with_context(|| format!("there is no live key {key}"))?,
         data.json,
@@ -120,10 +124,12 @@ async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let id = account_id(account)?;
     store
-        .find_account(&id)
+        .accounts()
+        .find(&id)
         .await?
         .with_context(|| no_account(account))?;
     let keys: Vec<KeyBody> = store
+        .accounts()
         .list_keys(&id)
         .await?
         .iter()
@@ -137,7 +143,7 @@ async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
 
 async fn revoke(key: &str, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
-    let revoked = store.revoke_key(&key_id(key)?).await?;
+    let revoked = store.accounts().revoke_key(&key_id(key)?).await?;
     let body = KeyBody::from(&revoked.with_context(|| format!("there is no key {key}"))?);
     if data.json {
         return output::json(&body);

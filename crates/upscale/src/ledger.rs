@@ -57,6 +57,7 @@ pub(crate) async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::
     let store = open_existing_store(&data.place).await?;
     let id = find_account(&store, &account_id(account)?).await?.id;
     let lines: Vec<LineBody> = store
+        .accounts()
         .list_ledger(&id, limit)
         .await?
         .iter()
@@ -99,6 +100,7 @@ struct SumBody {
 async fn sums(data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let sums: Vec<SumBody> = store
+        .operator()
         .sum_ledger()
         .await?
         .into_iter()

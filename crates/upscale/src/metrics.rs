@@ -81,7 +81,7 @@ pub(crate) fn router(handle: PrometheusHandle, store: Store) -> Router {
 /// What is not counted as it happens, but looked at when somebody asks.
 async fn look_around(store: &Store) {
     gauge!("upscale_memory_bytes").set(resident_bytes().unwrap_or(0) as f64);
-    let glance = store.queue_glance().await;
+    let glance = store.tasks().queue_glance().await;
     gauge!("upscale_store_up").set(f64::from(u8::from(glance.is_ok())));
     let Ok(glance) = glance else { return };
     gauge!("upscale_queue_jobs", "state" => "waiting").set(glance.waiting);

@@ -100,7 +100,7 @@ async fn list(
         None => OperatorTaskFilter::Processing,
     };
     print(
-        &store.list_tasks_of_anyone(&filter, limit).await?,
+        &store.operator().list_tasks(&filter, limit).await?,
         data.json,
     )
 }
@@ -119,12 +119,14 @@ async fn find(store: &Store, id: &str) -> anyhow::Result<Vec<OperatorTask>> {
     if let Some(request) = RequestId::parse(id) {
         let filter = OperatorTaskFilter::OfRequest(request);
         return Ok(store
-            .list_tasks_of_anyone(&filter, OF_ONE_REQUEST_MAX)
+            .operator()
+            .list_tasks(&filter, OF_ONE_REQUEST_MAX)
             .await?);
     }
     match TaskId::parse(id) {
         Some(task) => Ok(store
-            .find_task_of_anyone(&task)
+            .operator()
+            .find_task(&task)
             .await?
             .into_iter()
             .collect()),
@@ -138,7 +140,7 @@ async fn refund(task: &str, action: &ActionArgs, data: &DataArgs) -> anyhow::Res
         bail!("there is no task {task}");
     };
     let by = on_behalf(&action.reason, action.operator.as_deref());
-    let already = match store.retry_refund(&id, &by).await? {
+    let already = match store.operator().retry_refund(&id, &by).await? {
         RefundOutcome::Refunded => false,
         RefundOutcome::AlreadyRefunded => true,
         RefundOutcome::NotFailed => bail!("{id} has not failed: nothing is owed"),

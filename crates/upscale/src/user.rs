@@ -74,7 +74,7 @@ async fn create(
 ) -> anyhow::Result<()> {
     let store = open_store(&data.place, StoreOptions::default()).await?;
     let id = account.map(account_id).transpose()?;
-    match store.create_user(id.as_ref(), email, None).await? {
+    match store.users().create(id.as_ref(), email, None).await? {
         UserOutcome::Created(user) => print_link(&store, &user, link, data.json).await,
         UserOutcome::EmailTaken => bail!("somebody signs in with {email} already"),
         UserOutcome::NoSuchAccount => bail!(no_account(account.unwrap_or_default())),
@@ -89,12 +89,12 @@ async fn reset_password(
 ) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let find = async || {
-        let user = store.find_user(email).await?;
+        let user = store.users().find(email).await?;
         user.with_context(|| format!("nobody signs in with {email}"))
     };
     let user = find().await?;
     if forget_second_factor {
-        store.set_totp(&user.id, None).await?;
+        store.users().set_totp(&user.id, None).await?;
     }
     print_link(&store, &find().await?, link, data.json).await
 }
@@ -107,6 +107,7 @@ async fn print_link(
 ) -> anyhow::Result<()> {
     let token = SecretToken::random()?;
     store
+        .users()
         .create_reset(&user.id, &token.hash(), LINK_SECONDS)
         .await?;
     let link = format!("{}/reset/{}", link.console_url, token.reveal());
@@ -122,7 +123,11 @@ async fn print_link(
 }
 
 async fn list(data: &DataArgs) -> anyhow::Result<()> {
-    let users = open_existing_store(&data.place).await?.list_users().await?;
+    let users = open_existing_store(&data.place)
+        .await?
+        .users()
+        .list()
+        .await?;
     let users: Vec<UserBody> = users.iter().map(UserBody::from).collect();
     if data.json {
         return output::json(&serde_json::json!({ "users": users }));

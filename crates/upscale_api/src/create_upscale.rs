@@ -53,7 +53,7 @@ pub(crate) async fn order(
     new_task: &NewTask,
 ) -> Result<(Task, bool), ApiError> {
     let request = &trail.request_id;
-    let outcome = state.store.create_task(account, key, new_task, request);
+    let outcome = state.store.tasks().create(account, key, new_task, request);
     let outcome = outcome.await?;
     count(&outcome);
     let (task, is_replay) = match outcome {
@@ -74,7 +74,7 @@ pub(crate) async fn count_request(
     trail: &Trail,
     account: &AccountId,
 ) -> Result<(), ApiError> {
-    let window = state.store.count_create_request(account).await?;
+    let window = state.store.accounts().count_create_request(account).await?;
     let _ = trail.window.set(window);
     if window.allowed {
         return Ok(());

@@ -62,7 +62,7 @@ fn check_activated(caller: &Caller) -> Result<(), ApiError> {
 /// The caller behind a live key. A refusal counts against the address it came from; a success never does.
 async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Caller, ApiError> {
     let found = match bearer_key(&parts.headers) {
-        Ok(key) => state.store.find_caller(&key.hash()).await?,
+        Ok(key) => state.store.accounts().find_caller(&key.hash()).await?,
         Err(error) => return Err(refuse(error, parts, state)),
     };
     let caller = found.ok_or_else(|| refuse(ApiError::InvalidApiKey, parts, state))?;
@@ -106,7 +106,7 @@ async fn record_use(caller: &Caller, state: &ApiState) {
     if caller.last_used_at.is_some_and(is_fresh) {
         return;
     }
-    if let Err(error) = state.store.record_key_use(&caller.key_id).await {
+    if let Err(error) = state.store.accounts().record_key_use(&caller.key_id).await {
         tracing::warn!(key_id = caller.key_id.as_str(), %error, "key use not recorded");
     }
 }

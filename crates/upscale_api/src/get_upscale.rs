@@ -31,7 +31,8 @@ pub(crate) async fn get_upscale(
         .ok_or(ApiError::TaskNotFound)?;
     let task = state
         .store
-        .find_task(&caller.account_id, &id)
+        .tasks()
+        .find(&caller.account_id, &id)
         .await?
         .ok_or(ApiError::TaskNotFound)?;
     let _ = trail.task_id.set(id);

@@ -322,7 +322,7 @@ pub struct QueueGlance {
     pub oldest_seconds: i64,
 }
 
-/// A database transaction that has been open for long; see [`crate::Store::list_old_transactions`].
+/// A database transaction that has been open for long; see [`crate::Operator::list_old_transactions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OldTransaction {
     /// The server's process id, to end it with `pg_terminate_backend`.

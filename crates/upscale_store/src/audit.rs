@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use futures_util::{StreamExt, stream};
 use upscale_core::{AccountId, ResultFile, TaskId};
 
-use crate::{AuditReport, Breach, Results, Store, StoreError, audit_checks::checks, tx::Tx};
+use crate::{
+    AuditReport, Breach, Results, Store, StoreError, accounts::list_stopped, audit_checks::checks,
+    tx::Tx,
+};
 
 /// Results looked at at a time.
 const FILES_AT_A_TIME: usize = 16;
@@ -45,14 +48,6 @@ impl Store {
             .await
     }
 
-    /// Accounts that take no new tasks because an audit found their books wrong.
-    pub async fn list_stopped_accounts(&self) -> Result<Vec<AccountId>, StoreError> {
-        let stopped = self
-            .read(async |tx: &mut Tx| list_stopped(tx).await)
-            .await?;
-        Ok(stopped.into_iter().collect())
-    }
-
     async fn check_files(&self, results: &Results) -> Result<Vec<Breach>, StoreError> {
         let mut breaches = Vec::new();
         let mut after = String::new();
@@ -81,12 +76,6 @@ async fn audit(tx: &Tx) -> Result<AuditReport, StoreError> {
         report.add(check.invariant, breached.await?);
     }
     Ok(report)
-}
-
-async fn list_stopped(tx: &Tx) -> Result<BTreeSet<AccountId>, StoreError> {
-    let sql = "SELECT id AS account_id FROM account WHERE stopped = 1";
-    let listed = tx.list(sql, &[], |row| row.account_id()).await?;
-    Ok(listed.into_iter().collect())
 }
 
 /// Stops creates of these accounts and lets every other go on.

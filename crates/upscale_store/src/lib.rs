@@ -24,22 +24,28 @@ mod tasks;
 mod tx;
 mod users;
 
-pub use accounts::ledger::{LedgerKind, Purse};
+pub use accounts::{
+    Accounts,
+    ledger::{LedgerKind, Purse},
+};
 pub use answers::{
     Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
     LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
     Settlement, SigningKey, StoreError, StoreOptions,
 };
 pub use operator::{
-    AccountCursor, ActionKind, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, OperatorAction,
-    OperatorTask, OperatorTaskFilter, RefundOutcome, WorkerRecord,
+    AccountCursor, ActionKind, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, Operator,
+    OperatorAction, OperatorTask, OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{
     Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
-    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState,
+    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, Payments,
 };
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
 pub use sqlite::back_up;
 pub use store::Store;
-pub use tasks::history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
-pub use users::{AttemptOutcome, Session, User, UserOutcome};
+pub use tasks::{
+    Tasks,
+    history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord},
+};
+pub use users::{AttemptOutcome, Session, User, UserOutcome, Users};

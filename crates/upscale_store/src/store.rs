@@ -1,5 +1,7 @@
-//! The store as its callers hold it, and the four ways in which a verb reaches its engine. The verbs stand with their
-//! nouns (`tasks`, `accounts`, `users`, `payments`, `operator`). Every one may answer
+//! The store as its callers hold it, the handles of its nouns, and the ways in which a verb reaches its engine. A verb
+//! stands in its noun's folder and is reached by the noun's handle: `store.tasks().claim(..)` is `claim` of
+//! [`Tasks`], in `tasks/claim.rs`. What is about the store as a whole (opening, time, readiness, audit, sweep, signing
+//! keys) is of [`Store`] itself. Every verb may answer
 //! [`StoreError::Unavailable`] (busy, full, cut off: the outcome of a write is then unknown) or
 //! [`StoreError::Corrupt`] (a row that cannot be); those that take what a person typed also with
 //! [`StoreError::Refused`] (an argument that should not have come this far).
@@ -10,7 +12,7 @@ use tokio::sync::Notify;
 use upscale_core::{Clock, Timestamp};
 
 use crate::{
-    StoreError, StoreOptions,
+    Accounts, Operator, Payments, StoreError, StoreOptions, Tasks, Users,
     param::Param,
     postgres::{self, Begin},
     row::Row,
@@ -69,6 +71,36 @@ impl Store {
         let durability = postgres::Durability::Full;
         let db = postgres::Db::open(address, connections, clock, options, durability).await?;
         Ok(Self::Postgres(db))
+    }
+
+    /// The verbs of tasks, the queue and its workers.
+    #[must_use]
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks { store: self }
+    }
+
+    /// The verbs of accounts: credits, keys, ledger.
+    #[must_use]
+    pub fn accounts(&self) -> Accounts<'_> {
+        Accounts { store: self }
+    }
+
+    /// The verbs of users: passwords, sessions.
+    #[must_use]
+    pub fn users(&self) -> Users<'_> {
+        Users { store: self }
+    }
+
+    /// The verbs of purchases through a payment service.
+    #[must_use]
+    pub fn payments(&self) -> Payments<'_> {
+        Payments { store: self }
+    }
+
+    /// The verbs of operators.
+    #[must_use]
+    pub fn operator(&self) -> Operator<'_> {
+        Operator { store: self }
     }
 
     /// The store's time.

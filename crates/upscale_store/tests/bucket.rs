@@ -139,10 +139,11 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
     let store = Store::open_sqlite(folder.path(), clock.clone(), options)
         .await
         .unwrap();
-    let account = store.create_account("A customer").await.unwrap().id;
+    let account = store.accounts().create("A customer").await.unwrap().id;
     let credits = Credits::from_thousandths(700);
     store
-        .credit_account(&account, credits, "payment")
+        .accounts()
+        .credit(&account, credits, "payment")
         .await
         .unwrap();
     let key = IdempotencyKey::parse(b"the-only-key").unwrap();
@@ -152,11 +153,12 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
     };
     let request = RequestId::random().unwrap();
     let created = store
-        .create_task(&account, &key, &task, &request)
+        .tasks()
+        .create(&account, &key, &task, &request)
         .await
         .unwrap();
     assert!(matches!(created, CreateOutcome::Created(_)), "{created:?}");
-    let claim = store.claim("worker", 1).await.unwrap().remove(0);
+    let claim = store.tasks().claim("worker", 1).await.unwrap().remove(0);
     let file = ResultFile {
         name: name.to_owned(),
         sha256: "0".repeat(64),
@@ -166,6 +168,7 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
     };
     let succeeded = Settlement::Succeeded(file);
     store
+        .tasks()
         .settle(
             &claim.task_id,
             claim.attempt,

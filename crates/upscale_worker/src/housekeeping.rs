@@ -133,10 +133,13 @@ impl Chore {
         match self {
             Self::Reap => {
                 // Page after page, so that a pile of overdue tasks does not wait for a tick each.
-                while log_count(store.reap().await?, "overdue tasks were failed") {}
+                while log_count(store.tasks().reap().await?, "overdue tasks were failed") {}
             }
             Self::FinishRefunds => {
-                while log_count(store.finish_refunds().await?, "pending refunds were made") {}
+                while log_count(
+                    store.tasks().finish_refunds().await?,
+                    "pending refunds were made",
+                ) {}
             }
             Self::Sweep => {
                 log_count(store.sweep(results).await?, "result files were removed");
@@ -177,7 +180,10 @@ async fn audit(store: &Store, results: Option<&Results>) -> Result<(), StoreErro
 /// While one stays open the database removes nothing that died since it began, and the queue grows slow. Nothing
 /// here holds one for a minute, so it is somebody else's, for an operator to end.
 async fn look_for_old_transactions(store: &Store) -> Result<(), StoreError> {
-    let old = store.list_old_transactions(OLD_TRANSACTION_SECONDS).await?;
+    let old = store
+        .operator()
+        .list_old_transactions(OLD_TRANSACTION_SECONDS)
+        .await?;
     let oldest = old.iter().map(|one| one.seconds).max().unwrap_or(0);
     gauge!("upscale_database_oldest_transaction_seconds").set(oldest as f64);
     for one in &old {

@@ -167,7 +167,7 @@ impl Worker {
             return self.options.poll_busy;
         }
         let free = u32::try_from(slots.len()).unwrap_or(u32::MAX);
-        let claims = match self.store.claim(&self.name, free).await {
+        let claims = match self.store.tasks().claim(&self.name, free).await {
             Ok(claims) => claims,
             Err(error) => {
                 tracing::warn!(%error, "nothing could be claimed");
@@ -205,7 +205,10 @@ impl Worker {
         let mut ticks = interval(Duration::from_millis(lease_seconds.max(1) * 1_000 / 3));
         loop {
             ticks.tick().await;
-            let reported = self.store.report_worker(&self.name, self.options.slots);
+            let reported = self
+                .store
+                .tasks()
+                .report_worker(&self.name, self.options.slots);
             if let Err(error) = reported.await {
                 tracing::warn!(%error, "the worker could not report itself");
             }
@@ -215,7 +218,7 @@ impl Worker {
     async fn stop(&self, mut turns: JoinSet<Turn>, release: &watch::Sender<bool>) {
         tracing::info!(under_way = turns.len(), "the worker stops");
         // Admission must not count on slots that take nothing any more.
-        if let Err(error) = self.store.remove_worker(&self.name).await {
+        if let Err(error) = self.store.tasks().remove_worker(&self.name).await {
             tracing::warn!(%error, "the worker could not sign off");
         }
         if timeout(self.options.drain, all(&mut turns)).await.is_err() {

@@ -93,7 +93,7 @@ impl Worker {
         watch.waited();
         let started = watch.started();
         let mut attempt = Attempt::new(slot, watch);
-        let beat = || self.store.heartbeat(&claim.task_id, claim.attempt);
+        let beat = || self.store.tasks().heartbeat(&claim.task_id, claim.attempt);
         let mut heart = pin!(keep_claim(beat, self.pulse(), started));
         let ended = tokio::select! {
             biased;
@@ -233,15 +233,17 @@ impl Worker {
         match word {
             Word::Settle(settlement) => {
                 self.store
+                    .tasks()
                     .settle(task, attempt, settlement.clone(), spent)
                     .await
             }
             Word::RetryLater(failure, millis) => {
                 self.store
+                    .tasks()
                     .retry_later(task, attempt, *failure, *millis)
                     .await
             }
-            Word::Release => self.store.release(task, attempt).await,
+            Word::Release => self.store.tasks().release(task, attempt).await,
         }
     }
 }

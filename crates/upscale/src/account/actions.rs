@@ -44,6 +44,7 @@ pub(super) async fn actions(
     let store = open_existing_store(&data.place).await?;
     let account = account.map(account_id).transpose()?;
     let found = store
+        .operator()
         .list_actions(account.as_ref(), i64::MAX, limit)
         .await?;
     let actions: Vec<ActionBody> = found.iter().map(ActionBody::from).collect();

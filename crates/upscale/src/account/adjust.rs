@@ -38,7 +38,11 @@ pub(super) async fn adjust(
         None => format!("adj_{}", random_token()?),
     };
     let by = on_behalf(&action.reason, action.operator.as_deref());
-    let already_adjusted = match store.adjust_account(&id, credits, &reference, &by).await? {
+    let already_adjusted = match store
+        .operator()
+        .adjust(&id, credits, &reference, &by)
+        .await?
+    {
         AdjustOutcome::Adjusted => false,
         AdjustOutcome::AlreadyAdjusted => true,
         AdjustOutcome::NoSuchAccount => bail!(no_account(account)),

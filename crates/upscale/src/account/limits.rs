@@ -34,6 +34,7 @@ pub(super) async fn limits(
     if own != before {
         let reason = reason.context("--reason must say why: it is kept with the change")?;
         let changed = store
+            .operator()
             .set_limits(&account.id, own, &on_behalf(reason, operator))
             .await?;
         account = changed.with_context(|| no_account(account.id.as_str()))?;

@@ -64,7 +64,7 @@ pub(super) async fn payments(
         None if refused => PaymentFilter::Refused,
         None => PaymentFilter::All,
     };
-    let found = store.list_payments(&filter, limit).await?;
+    let found = store.payments().list(&filter, limit).await?;
     if data.json {
         let payments: Vec<PaymentBody> = found.iter().map(PaymentBody::from).collect();
         return output::json(&serde_json::json!({ "payments": payments }));

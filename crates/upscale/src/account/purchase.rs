@@ -34,7 +34,7 @@ pub(super) async fn credit(
     }
     let store = open_existing_store(&data.place).await?;
     let id = account_id(account)?;
-    let already_credited = match store.credit_account(&id, credits, reference).await? {
+    let already_credited = match store.accounts().credit(&id, credits, reference).await? {
         PurchaseOutcome::Credited => false,
         PurchaseOutcome::AlreadyCredited => true,
         PurchaseOutcome::NoSuchAccount => bail!(no_account(account)),

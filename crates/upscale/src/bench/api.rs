@@ -119,17 +119,21 @@ async fn prepare(data: &Path, accounts: usize) -> anyhow::Result<Vec<String>> {
     while let Some(key) = making.join_next().await {
         keys.push(key??);
     }
-    store.report_worker("worker_bench", SLOTS).await?;
+    store.tasks().report_worker("worker_bench", SLOTS).await?;
     Ok(keys)
 }
 
 async fn customer(store: Store, number: usize) -> anyhow::Result<String> {
-    let account = store.create_account("bench").await?.id;
+    let account = store.accounts().create("bench").await?.id;
     let credits = Credits::from_thousandths(1_000_000);
     store
-        .credit_account(&account, credits, &format!("bench-{number}"))
+        .accounts()
+        .credit(&account, credits, &format!("bench-{number}"))
         .await?;
-    let made = store.create_key(&account, Permission::All, "").await?;
+    let made = store
+        .accounts()
+        .create_key(&account, Permission::All, "")
+        .await?;
     let (_, key) = made.context("the account is not there")?;
     Ok(key.reveal().to_owned())
 }

@@ -158,7 +158,8 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
                 parameters: Parameters::at(Scale::X2),
             };
             store
-                .create_task(&account, &key, &task, &RequestId::random().unwrap())
+                .tasks()
+                .create(&account, &key, &task, &RequestId::random().unwrap())
                 .await
                 .unwrap()
         });
@@ -167,6 +168,7 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
         assert!(matches!(outcome.unwrap(), CreateOutcome::Created(_)));
     }
     let claims = store
+        .tasks()
         .claim("a worker of the tests", limits::ACTIVE_TASKS_MAX)
         .await
         .unwrap();
@@ -176,6 +178,7 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
         settles.spawn(async move {
             let failed = Settlement::Failed(FailureMessage::new("It was a test"));
             store
+                .tasks()
                 .settle(
                     &claim.task_id,
                     claim.attempt,

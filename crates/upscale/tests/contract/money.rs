@@ -150,9 +150,13 @@ async fn done_at(data: &Path, account: &str, price: i64) -> String {
         },
     };
     let request = RequestId::random().unwrap();
-    let created = store.create_task(&account, &key, &task, &request).await;
+    let created = store.tasks().create(&account, &key, &task, &request).await;
     assert!(matches!(created, Ok(CreateOutcome::Created(_))));
-    let claim = store.claim("a worker of the tests", 1).await.unwrap();
+    let claim = store
+        .tasks()
+        .claim("a worker of the tests", 1)
+        .await
+        .unwrap();
     let [claim] = claim.as_slice() else {
         panic!("one job is due: {claim:?}");
     };
@@ -164,7 +168,9 @@ async fn done_at(data: &Path, account: &str, price: i64) -> String {
         height: 6,
     });
     let spent = Spent::slot(0.1);
-    let settled = store.settle(&claim.task_id, claim.attempt, done, spent);
+    let settled = store
+        .tasks()
+        .settle(&claim.task_id, claim.attempt, done, spent);
     assert_eq!(settled.await.unwrap(), FenceOutcome::Done);
     claim.task_id.to_string()
 }

@@ -73,7 +73,7 @@ pub(crate) async fn revoke(
         let page = page_of_key(&state, &change.visitor, account, key, form);
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
-    state.api.store.revoke_key_of_anyone(&key.id, &by).await?;
+    state.api.store.operator().revoke_key(&key.id, &by).await?;
     Ok(Redirect::to(&format!("/accounts/{}?done=revoked", account.id)).into_response())
 }
 
@@ -123,7 +123,9 @@ pub(crate) async fn reset(
     };
     let link = format!("{console}/reset/{}", secret.reveal());
     let (store, hash) = (&state.api.store, secret.hash());
-    let made = store.reset_password_of(&user.id, &hash, LINK_SECONDS, &by);
+    let made = store
+        .operator()
+        .reset_password(&user.id, &hash, LINK_SECONDS, &by);
     made.await?.ok_or(ConsoleError::NotFound)?;
     let new = SecretToken::random()?;
     let mut page = page_of_user(&state, &change.visitor, account, user, new, Form::empty()?);
@@ -137,7 +139,7 @@ async fn find_user(
     user: &str,
 ) -> Result<(Account, User), ConsoleError> {
     let account = find(state, account).await?;
-    let users = state.api.store.list_users_of(&account.id).await?;
+    let users = state.api.store.users().list_of(&account.id).await?;
     let found = users.into_iter().find(|found| found.id.as_str() == user);
     Ok((account, found.ok_or(ConsoleError::NotFound)?))
 }

@@ -133,7 +133,7 @@ impl Forms {
 /// The account of an address; there is none for an id that is no id.
 pub(crate) async fn find(state: &AdminState, id: &str) -> Result<Account, ConsoleError> {
     let id = AccountId::parse(id).ok_or(ConsoleError::NotFound)?;
-    let account = state.api.store.find_account(&id).await?;
+    let account = state.api.store.accounts().find(&id).await?;
     account.ok_or(ConsoleError::NotFound)
 }
 
@@ -144,12 +144,15 @@ async fn page(
     forms: Forms,
 ) -> Result<AccountPage, ConsoleError> {
     let (store, id) = (&state.api.store, account.id);
-    let ledger = store.list_ledger(&id, LINES_FIRST).await?;
-    let tasks = store.list_tasks(&id, TaskFilter::All, None, LINES_FIRST);
+    let ledger = store.accounts().list_ledger(&id, LINES_FIRST).await?;
+    let tasks = store.tasks().list(&id, TaskFilter::All, None, LINES_FIRST);
     let tasks = tasks.await?;
     let payments = PaymentFilter::OfAccount(id);
-    let payments = store.list_payments(&payments, LINES_FIRST).await?;
-    let actions = store.list_actions(Some(&id), i64::MAX, LINES_FIRST).await?;
+    let payments = store.payments().list(&payments, LINES_FIRST).await?;
+    let actions = store
+        .operator()
+        .list_actions(Some(&id), i64::MAX, LINES_FIRST)
+        .await?;
     Ok(AccountPage {
         layout: visitor.layout("/accounts", &account.name),
         may_change: visitor.operator().is_some(),
@@ -190,14 +193,17 @@ fn limits(own: OwnLimits) -> [(&'static str, u32, bool); 3] {
 
 /// Those that work first, the newest first.
 async fn keys(state: &AdminState, id: &AccountId) -> Result<Vec<KeyRow>, StoreError> {
-    let (keys, now) = (state.api.store.list_keys(id).await?, state.api.store.now());
+    let (keys, now) = (
+        state.api.store.accounts().list_keys(id).await?,
+        state.api.store.now(),
+    );
     let mut rows: Vec<KeyRow> = keys.iter().rev().map(|key| KeyRow::of(key, now)).collect();
     rows.sort_by_key(|row| !row.is_live);
     Ok(rows)
 }
 
 async fn users(state: &AdminState, id: &AccountId) -> Result<Vec<UserRow>, StoreError> {
-    let users = state.api.store.list_users_of(id).await?;
+    let users = state.api.store.users().list_of(id).await?;
     Ok(users.iter().map(UserRow::of).collect())
 }
 
@@ -208,7 +214,7 @@ pub(crate) async fn find_key(
     key: &str,
 ) -> Result<KeyRecord, ConsoleError> {
     let key = KeyId::parse(key).ok_or(ConsoleError::NotFound)?;
-    let found = state.api.store.find_key(account, &key).await?;
+    let found = state.api.store.accounts().find_key(account, &key).await?;
     found.ok_or(ConsoleError::NotFound)
 }
 
@@ -232,6 +238,7 @@ pub(crate) async fn ledger(
     let lines = state
         .api
         .store
+        .accounts()
         .list_ledger_before(&account.id, before.line(), asked_for(LINES_A_PAGE))
         .await?;
     let lines = Page::of(lines, LINES_A_PAGE);
@@ -267,7 +274,8 @@ pub(crate) async fn tasks(
     let found = state
         .api
         .store
-        .list_tasks(
+        .tasks()
+        .list(
             &account.id,
             filter,
             wanted.after.as_ref(),

@@ -77,7 +77,8 @@ pub(crate) async fn list(
     let found = state
         .api
         .store
-        .search_accounts(&q, after.as_ref(), asked_for(ACCOUNTS_A_PAGE))
+        .accounts()
+        .search(&q, after.as_ref(), asked_for(ACCOUNTS_A_PAGE))
         .await?;
     let found = Page::of(found, ACCOUNTS_A_PAGE);
     let page = AccountsPage {

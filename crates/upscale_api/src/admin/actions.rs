@@ -43,6 +43,7 @@ pub(crate) async fn list(
     let found = state
         .api
         .store
+        .operator()
         .list_actions(account.as_ref(), before.line(), asked_for(LINES_A_PAGE))
         .await?;
     let found = Page::of(found, LINES_A_PAGE);

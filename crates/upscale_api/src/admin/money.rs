@@ -50,7 +50,12 @@ pub(crate) async fn set_limits(
         daily_tasks: daily,
     };
     let before = account.own_limits;
-    state.api.store.set_limits(&account.id, own, &by).await?;
+    state
+        .api
+        .store
+        .operator()
+        .set_limits(&account.id, own, &by)
+        .await?;
     let what = if own == before { "same" } else { "limits" };
     Ok(done(&account, what))
 }
@@ -69,7 +74,9 @@ pub(crate) async fn adjust(
     if let (Some(credits), Some(by)) = (credits, by) {
         let reference = format!("adj_{}", form.nonce);
         let store = &state.api.store;
-        let adjusted = store.adjust_account(&account.id, credits, &reference, &by);
+        let adjusted = store
+            .operator()
+            .adjust(&account.id, credits, &reference, &by);
         match adjusted.await? {
             AdjustOutcome::Adjusted => return Ok(done(&account, "adjusted")),
             AdjustOutcome::AlreadyAdjusted => return Ok(done(&account, "before")),
@@ -108,7 +115,9 @@ pub(crate) async fn book_purchase(
     let by = change.on_behalf(&mut form);
     if let (Some(credits), Some(reference), Some(by)) = (credits, reference, by) {
         let store = &state.api.store;
-        let booked = store.book_purchase(&account.id, credits, &reference, &by);
+        let booked = store
+            .operator()
+            .book_purchase(&account.id, credits, &reference, &by);
         match booked.await? {
             PurchaseOutcome::Credited => return Ok(done(&account, "purchased")),
             PurchaseOutcome::AlreadyCredited => return Ok(done(&account, "before")),

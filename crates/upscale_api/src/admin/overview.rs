@@ -176,12 +176,17 @@ pub(crate) async fn overview(
     PageQuery(search): PageQuery<Search>,
 ) -> Result<Response, ConsoleError> {
     let store = &state.api.store;
-    let glance = store.queue_glance().await?;
+    let glance = store.tasks().queue_glance().await?;
     let hanging = OperatorTaskFilter::RefundPending;
     let refunds = Page::of(list(store, hanging, asked_for(SHOWN_MAX)).await?, SHOWN_MAX);
-    let refused = store.list_payments(&PaymentFilter::Refused, SHOWN_MAX as u32);
+    let refused = store
+        .payments()
+        .list(&PaymentFilter::Refused, SHOWN_MAX as u32);
     let refused_payments = refused.await?.len();
-    let sums = store.sum_ledger_since(midnight(store.now())).await?;
+    let sums = store
+        .operator()
+        .sum_ledger_since(midnight(store.now()))
+        .await?;
     let page = OverviewPage {
         layout: visitor.layout("/", "Overview"),
         searched: search.q,
@@ -202,20 +207,20 @@ async fn list(
     filter: OperatorTaskFilter,
     limit: u32,
 ) -> Result<Vec<OperatorTask>, StoreError> {
-    store.list_tasks_of_anyone(&filter, limit).await
+    store.operator().list_tasks(&filter, limit).await
 }
 
 async fn workers(store: &Store) -> Result<Vec<WorkerView>, StoreError> {
     let open = list(store, OperatorTaskFilter::Processing, TASKS_LOOKED_AT).await?;
     let now = store.now();
-    let workers = store.list_workers().await?.into_iter();
+    let workers = store.operator().list_workers().await?.into_iter();
     Ok(workers
         .map(|worker| WorkerView::of(&worker, &open, now))
         .collect())
 }
 
 async fn stopped(store: &Store) -> Result<Vec<String>, StoreError> {
-    let stopped = store.list_stopped_accounts().await?.into_iter();
+    let stopped = store.accounts().list_stopped().await?.into_iter();
     Ok(stopped.map(|account| account.to_string()).collect())
 }
 

@@ -47,7 +47,11 @@ pub(crate) async fn list(
         ("refused", None) => ("refused", PaymentFilter::Refused),
         _ => ("all", PaymentFilter::All),
     };
-    let payments = state.api.store.list_payments(&filter, asked_for(SHOWN_MAX));
+    let payments = state
+        .api
+        .store
+        .payments()
+        .list(&filter, asked_for(SHOWN_MAX));
     let payments = Page::of(payments.await?, SHOWN_MAX);
     let page = PaymentsPage {
         layout: visitor.layout("/payments", "Payments"),

@@ -82,7 +82,7 @@ pub(crate) async fn refund(
     let mut form = Form::of(&change.fields)?;
     if let Some(by) = change.on_behalf(&mut form) {
         let done = |what| Redirect::to(&format!("/tasks/{task}?done={what}")).into_response();
-        match state.api.store.retry_refund(&task, &by).await? {
+        match state.api.store.operator().retry_refund(&task, &by).await? {
             RefundOutcome::Refunded => return Ok(done("refunded")),
             RefundOutcome::AlreadyRefunded => return Ok(done("before")),
             RefundOutcome::NoSuchTask => return Err(ConsoleError::NotFound),
@@ -103,11 +103,14 @@ async fn page(
 ) -> Result<TaskPage, ConsoleError> {
     let store = &state.api.store;
     let id = TaskId::parse(id).ok_or(ConsoleError::NotFound)?;
-    let found = store.find_task_of_anyone(&id).await?;
+    let found = store.operator().find_task(&id).await?;
     let found = found.ok_or(ConsoleError::NotFound)?;
-    let record = store.find_task_record(&found.task.account_id, &id).await?;
+    let record = store
+        .tasks()
+        .find_record(&found.task.account_id, &id)
+        .await?;
     let record = record.ok_or(ConsoleError::NotFound)?;
-    let ledger = store.list_ledger_of_task(&id).await?;
+    let ledger = store.accounts().list_ledger_of_task(&id).await?;
     Ok(TaskPage {
         layout: visitor.layout("/tasks", "A task"),
         may_change: visitor.operator().is_some(),

@@ -62,7 +62,8 @@ pub(crate) async fn list(
     let tasks = state
         .api
         .store
-        .list_tasks_of_anyone(&filter, asked_for(SHOWN_MAX));
+        .operator()
+        .list_tasks(&filter, asked_for(SHOWN_MAX));
     let tasks = Page::of(tasks.await?, SHOWN_MAX);
     let page = TasksPage {
         layout: visitor.layout("/tasks", "Tasks"),

@@ -74,7 +74,12 @@ pub(crate) async fn checkout_state(
 ) -> Result<Json<StateBody>, ConsoleError> {
     let id = CheckoutId::parse(&id).ok_or(ConsoleError::NotFound)?;
     let account = &who.session.user.account_id;
-    let found = state.api.store.find_checkout(account, &id).await?;
+    let found = state
+        .api
+        .store
+        .payments()
+        .find_checkout(account, &id)
+        .await?;
     let (_, payment) = found.ok_or(ConsoleError::NotFound)?;
     Ok(Json(StateBody {
         state: match payment {

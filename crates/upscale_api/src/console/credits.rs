@@ -76,7 +76,7 @@ impl CreditsPage {
         wanted: &Wanted,
     ) -> Result<Self, ConsoleError> {
         let account = &who.session.user.account_id;
-        let standing = state.api.store.find_account(account).await?;
+        let standing = state.api.store.accounts().find(account).await?;
         let standing = standing.ok_or(ConsoleError::NotFound)?;
         let price = state.api.store.options().price;
         let (lines, older) = find_lines(state, account, wanted.before.unwrap_or(i64::MAX)).await?;
@@ -123,6 +123,7 @@ async fn find_lines(
     let lines = state
         .api
         .store
+        .accounts()
         .list_ledger_before(account, before, asked_for(LINES_A_PAGE))
         .await?;
     let page = Page::of(lines, LINES_A_PAGE);

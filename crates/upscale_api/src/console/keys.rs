@@ -80,7 +80,11 @@ pub(crate) async fn create(
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
     let account = &form.who.session.user.account_id;
-    let made = state.api.store.create_key(account, permission, &page.name);
+    let made = state
+        .api
+        .store
+        .accounts()
+        .create_key(account, permission, &page.name);
     let (_, secret) = made.await?.ok_or(ConsoleError::NotFound)?;
     show_secret(&state, &form.who, &secret).await
 }
@@ -109,7 +113,12 @@ pub(crate) async fn rotate(
         .into_iter()
         .find(|(offered, _)| Some(*offered) == seconds);
     let (seconds, _) = offered.ok_or(ConsoleError::BadForm)?;
-    let made = state.api.store.rotate_key(&key.id, seconds).await?;
+    let made = state
+        .api
+        .store
+        .accounts()
+        .rotate_key(&key.id, seconds)
+        .await?;
     let (_, secret) = made.ok_or(ConsoleError::NotFound)?;
     show_secret(&state, &form.who, &secret).await
 }
@@ -135,7 +144,7 @@ pub(crate) async fn revoke(
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
     let key = find(&state, &form.who, &id).await?;
-    state.api.store.revoke_key(&key.id).await?;
+    state.api.store.accounts().revoke_key(&key.id).await?;
     Ok(Redirect::to("/keys?done=revoked").into_response())
 }
 
@@ -143,7 +152,7 @@ pub(crate) async fn revoke(
 async fn find(state: &ConsoleState, who: &SignedIn, id: &str) -> Result<KeyRecord, ConsoleError> {
     let id = KeyId::parse(id).ok_or(ConsoleError::NotFound)?;
     let account = &who.session.user.account_id;
-    let key = state.api.store.find_key(account, &id).await?;
+    let key = state.api.store.accounts().find_key(account, &id).await?;
     key.ok_or(ConsoleError::NotFound)
 }
 
@@ -159,8 +168,8 @@ async fn show_secret(
 
 async fn page(state: &ConsoleState, who: &SignedIn) -> Result<KeysPage, ConsoleError> {
     let (store, account) = (&state.api.store, &who.session.user.account_id);
-    let keys = store.list_keys(account).await?;
-    let standing = store.find_account(account).await?;
+    let keys = store.accounts().list_keys(account).await?;
+    let standing = store.accounts().find(account).await?;
     let now = store.now();
     let (mut live, revoked): (Vec<KeyRow>, Vec<KeyRow>) = keys
         .iter()

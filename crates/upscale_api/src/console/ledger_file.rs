@@ -64,6 +64,7 @@ async fn part(
 ) -> Result<(Vec<u8>, Option<i64>), ConsoleError> {
     let store = &state.api.store;
     let lines = store
+        .accounts()
         .list_ledger_before(account, before, LINES_A_PART)
         .await?;
     let text = write(&lines, before == i64::MAX);

@@ -61,13 +61,14 @@ async fn write_reset(
     url: &str,
     to: Email,
 ) -> Result<Option<Mail>, ConsoleError> {
-    let Some(user) = state.api.store.find_user(&to).await? else {
+    let Some(user) = state.api.store.users().find(&to).await? else {
         return Ok(None);
     };
     let token = SecretToken::random()?;
     state
         .api
         .store
+        .users()
         .create_reset(&user.id, &token.hash(), LINK_SECONDS)
         .await?;
     let link = format!("{url}/reset/{}", token.reveal());

@@ -46,13 +46,16 @@ pub(crate) async fn overview(
 ) -> Result<Response, ConsoleError> {
     let (store, account) = (&state.api.store, &who.session.user.account_id);
     let standing = store
-        .find_account(account)
+        .accounts()
+        .find(account)
         .await?
         .ok_or(ConsoleError::NotFound)?;
     let now = store.now();
     let (first, last) = Chart::month_of(now);
-    let days = store.list_days(account, first).await?;
-    let running = store.list_tasks(account, TaskFilter::Processing, None, RUNNING_SHOWN);
+    let days = store.tasks().list_days(account, first).await?;
+    let running = store
+        .tasks()
+        .list(account, TaskFilter::Processing, None, RUNNING_SHOWN);
     let running = running.await?;
     let mut rows = Vec::new();
     for record in &running {

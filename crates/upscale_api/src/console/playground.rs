@@ -160,7 +160,7 @@ impl PlaygroundPage {
         typed: &Fields,
     ) -> Result<Self, ConsoleError> {
         let account = &who.session.user.account_id;
-        let standing = state.api.store.find_account(account).await?;
+        let standing = state.api.store.accounts().find(account).await?;
         let standing = standing.ok_or(ConsoleError::NotFound)?;
         let chosen = match chosen_parameters(typed) {
             Ok(parameters) => Fields::of(parameters.fields()),

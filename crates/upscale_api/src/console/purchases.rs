@@ -74,7 +74,8 @@ pub(crate) async fn find_purchases(
     let found = state
         .api
         .store
-        .list_payments_after(&filter, after, asked_for(PAYMENTS_A_PAGE))
+        .payments()
+        .list_after(&filter, after, asked_for(PAYMENTS_A_PAGE))
         .await?;
     let page = Page::of(found, PAYMENTS_A_PAGE);
     Ok(Purchases {

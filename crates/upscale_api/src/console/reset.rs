@@ -130,7 +130,13 @@ pub(crate) async fn reset(
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &again(problem)));
     }
     let hash = state.passwords.hash(password).await?;
-    if !state.api.store.use_reset(&token.hash(), &hash).await? {
+    if !state
+        .api
+        .store
+        .users()
+        .use_reset(&token.hash(), &hash)
+        .await?
+    {
         return Err(ConsoleError::NotFound);
     }
     tell_change(&state, &user.email, Change::Password);
@@ -139,7 +145,7 @@ pub(crate) async fn reset(
 
 async fn find(state: &ConsoleState, token: &str) -> Result<(SecretToken, User), ConsoleError> {
     let token = SecretToken::parse(token).ok_or(ConsoleError::NotFound)?;
-    let user = state.api.store.find_reset(&token.hash()).await?;
+    let user = state.api.store.users().find_reset(&token.hash()).await?;
     Ok((token, user.ok_or(ConsoleError::NotFound)?))
 }
 

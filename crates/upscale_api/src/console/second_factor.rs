@@ -92,8 +92,18 @@ pub(crate) async fn turn_on(
         page.problem = Some("This code does not belong to the secret above.".to_owned());
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
-    state.api.store.set_totp(&user.id, Some(&secret)).await?;
-    state.api.store.take_totp_step(&user.id, step).await?;
+    state
+        .api
+        .store
+        .users()
+        .set_totp(&user.id, Some(&secret))
+        .await?;
+    state
+        .api
+        .store
+        .users()
+        .take_totp_step(&user.id, step)
+        .await?;
     tell_change(&state, &user.email, Change::SecondFactorOn);
     Ok(Redirect::to("/settings?done=second-factor-on").into_response())
 }
@@ -114,7 +124,7 @@ pub(crate) async fn turn_off(
         page.off_problem = Some("This is not the present password.".to_owned());
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
-    state.api.store.set_totp(&user.id, None).await?;
+    state.api.store.users().set_totp(&user.id, None).await?;
     tell_change(&state, &user.email, Change::SecondFactorOff);
     Ok(Redirect::to("/settings?done=second-factor-off").into_response())
 }
@@ -129,7 +139,12 @@ pub(crate) async fn takes_code(
         return Ok(true);
     };
     match step_of(secret, code, state.api.store.now()) {
-        Some(step) => Ok(state.api.store.take_totp_step(&user.id, step).await?),
+        Some(step) => Ok(state
+            .api
+            .store
+            .users()
+            .take_totp_step(&user.id, step)
+            .await?),
         None => Ok(false),
     }
 }

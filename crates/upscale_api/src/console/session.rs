@@ -73,6 +73,7 @@ impl Visitor {
         state
             .api
             .store
+            .users()
             .create_session(user, &token.hash(), replaces.as_ref(), SESSION_SECONDS)
             .await?;
         let mut headers = HeaderMap::new();
@@ -87,7 +88,12 @@ impl Visitor {
 
     /// Ends this browser's session; the `Set-Cookie` that forgets it.
     pub(crate) async fn sign_out(&self, state: &ConsoleState) -> Result<HeaderMap, ConsoleError> {
-        state.api.store.end_session(&self.token.hash()).await?;
+        state
+            .api
+            .store
+            .users()
+            .end_session(&self.token.hash())
+            .await?;
         let mut headers = HeaderMap::new();
         append(
             &mut headers,
@@ -141,7 +147,7 @@ async fn find_session(
     let Some(token) = cookies.find(Kind::Session, headers) else {
         return Ok(None);
     };
-    let session = state.api.store.find_session(&token.hash()).await?;
+    let session = state.api.store.users().find_session(&token.hash()).await?;
     Ok(session.map(|session| (token, session)))
 }
 

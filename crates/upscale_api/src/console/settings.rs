@@ -77,7 +77,12 @@ pub(crate) async fn change_password(
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     }
     let hash = state.passwords.hash(new).await?;
-    state.api.store.set_password(&user.id, &hash).await?;
+    state
+        .api
+        .store
+        .users()
+        .set_password(&user.id, &hash)
+        .await?;
     tell_change(&state, &user.email, Change::Password);
     let cookies = visitor.sign_in(&state, &user.id).await?;
     Ok((cookies, Redirect::to("/settings?done=password")).into_response())

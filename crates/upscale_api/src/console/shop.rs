@@ -76,7 +76,12 @@ pub(crate) async fn find_checkout(
         return Ok(None);
     };
     let account = &who.session.user.account_id;
-    let found = state.api.store.find_checkout(account, &id).await?;
+    let found = state
+        .api
+        .store
+        .payments()
+        .find_checkout(account, &id)
+        .await?;
     Ok(found.map(|(checkout, payment)| match payment {
         Some(_) => CheckoutView::Credited(grouped(checkout.package.credits)),
         None if back.order.is_empty() => CheckoutView::Left,

@@ -108,7 +108,7 @@ async fn find_right_user(
     fields: &Fields,
 ) -> Result<Option<User>, ConsoleError> {
     let user = match Email::parse(fields.get("email")) {
-        Ok(email) => state.api.store.find_user(&email).await?,
+        Ok(email) => state.api.store.users().find(&email).await?,
         Err(_) => None,
     };
     let hash = user.as_ref().and_then(|user| user.password_hash.as_deref());
@@ -177,7 +177,8 @@ pub(crate) async fn sign_up(
     match state
         .api
         .store
-        .create_user(None, &email, Some(&hash))
+        .users()
+        .create(None, &email, Some(&hash))
         .await?
     {
         UserOutcome::Created(user) => enter(&state, &form.visitor, &user).await,
@@ -217,7 +218,7 @@ pub(crate) async fn sign_out_everywhere(
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
     let user = &form.who.session.user.id;
-    state.api.store.end_sessions(user).await?;
+    state.api.store.users().end_sessions(user).await?;
     let cookies: HeaderMap = form.who.visitor.sign_out(&state).await?;
     Ok((cookies, Redirect::to("/sign-in")).into_response())
 }

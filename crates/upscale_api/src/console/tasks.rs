@@ -105,7 +105,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ConsoleError> {
     let filter = wanted.filter();
     let account = &who.session.user.account_id;
-    let found = state.api.store.list_tasks(
+    let found = state.api.store.tasks().list(
         account,
         filter,
         wanted.after.as_ref(),
@@ -172,6 +172,6 @@ pub(crate) async fn find(
 ) -> Result<TaskRecord, ConsoleError> {
     let id = TaskId::parse(id).ok_or(ConsoleError::NotFound)?;
     let account = &who.session.user.account_id;
-    let record = state.api.store.find_task_record(account, &id).await?;
+    let record = state.api.store.tasks().find_record(account, &id).await?;
     record.ok_or(ConsoleError::NotFound)
 }

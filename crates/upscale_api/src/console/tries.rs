@@ -45,6 +45,7 @@ pub(crate) async fn count(
     let counted = state
         .api
         .store
+        .users()
         .count_attempt(subject, limit, window_seconds);
     match counted.await? {
         AttemptOutcome::Allowed => Ok(None),

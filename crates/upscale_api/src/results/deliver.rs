@@ -34,7 +34,7 @@ pub(crate) async fn deliver(
         .check(&state.store, &name, &query.unwrap_or_default())
         .await?
         .ok_or(ApiError::NotFound)?;
-    let record = state.store.find_result(&name).await?;
+    let record = state.store.tasks().find_result(&name).await?;
     let record = record.ok_or(ApiError::NotFound)?;
     let _ = trail.task_id.set(record.task_id);
     check_still_there(&record, expires_at, state.store.now())?;

@@ -74,7 +74,7 @@ impl Stripe {
         let Some(package) = self.packages.iter().find(|one| one.name == package) else {
             return BuyOutcome::NoSuchPackage;
         };
-        let checkout = match store.open_checkout(account, package).await {
+        let checkout = match store.payments().open_checkout(account, package).await {
             Ok(CheckoutOutcome::Opened(checkout)) => checkout,
             Ok(CheckoutOutcome::TooMany) => return BuyOutcome::TooMany,
             Ok(CheckoutOutcome::NoSuchAccount) => {

@@ -34,7 +34,7 @@ pub(crate) async fn receive(
         count("unusable");
         refusal("The event is not what its type says.")
     })?;
-    let outcome = state.store.record_payment_event(&event).await?;
+    let outcome = state.store.payments().record_event(&event).await?;
     tell(&event.id, &event.kind, &outcome);
     Ok("received\n")
 }

@@ -81,7 +81,8 @@ async fn two_thousand_five_hundred_tasks_are_accepted_in_one_utc_day() {
     with_app(async |app: &App| {
         let more = Credits::parse("2000").unwrap();
         app.store
-            .credit_account(&app.account, more, "for the day")
+            .accounts()
+            .credit(&app.account, more, "for the day")
             .await
             .unwrap();
         for round in 0..125 {
@@ -106,16 +107,18 @@ async fn create_and_fail_twenty(app: &App, round: u32) {
         .map(|number| IdempotencyKey::parse(format!("day-{round}-{number:04}").as_bytes()).unwrap())
         .collect();
     let request = RequestId::random().unwrap();
-    let creates = keys
-        .iter()
-        .map(|key| app.store.create_task(&app.account, key, &order, &request));
+    let creates = keys.iter().map(|key| {
+        app.store
+            .tasks()
+            .create(&app.account, key, &order, &request)
+    });
     futures_util::future::try_join_all(creates).await.unwrap();
-    let claims = app.store.claim("test", 20).await.unwrap();
+    let claims = app.store.tasks().claim("test", 20).await.unwrap();
     assert_eq!(claims.len(), 20);
     let failed = upscale_core::FailureMessage::new("It is no image");
     let settles = claims.iter().map(|claim| {
         let settlement = upscale_store::Settlement::Failed(failed.clone());
-        app.store.settle(
+        app.store.tasks().settle(
             &claim.task_id,
             claim.attempt,
             settlement,
@@ -151,7 +154,8 @@ async fn without_credits_a_create_is_402_and_does_not_use_up_its_key() {
         );
         let more = Credits::parse("0.1").unwrap();
         app.store
-            .credit_account(&account, more, "a dime")
+            .accounts()
+            .credit(&account, more, "a dime")
             .await
             .unwrap();
         app.create("comes-too-late", &image_body(""))
@@ -181,7 +185,7 @@ async fn a_backlog_beyond_the_deadline_is_503_before_anything_is_reserved() {
             assert!(answer.header("x-ratelimit-remaining").is_some());
         }
         let accepted = 20 - u32::try_from(refused.len()).unwrap();
-        let account = app.store.find_account(&account).await.unwrap().unwrap();
+        let account = app.store.accounts().find(&account).await.unwrap().unwrap();
         let reserved = Credits::from_thousandths(700 * i64::from(accepted));
         assert_eq!(
             (account.reserved, account.active_tasks),

@@ -112,14 +112,16 @@ pub(crate) async fn with_app_set(settings: Settings, test: impl AsyncFnOnce(&App
 
 /// A paid account and one key that may do all.
 pub(crate) async fn paid_account(store: &Store, credits: &str) -> (AccountId, String) {
-    let account = store.create_account("test").await.unwrap().id;
+    let account = store.accounts().create("test").await.unwrap().id;
     let credits = Credits::parse(credits).unwrap();
     let reference = format!("payment of {account}");
     store
-        .credit_account(&account, credits, &reference)
+        .accounts()
+        .credit(&account, credits, &reference)
         .await
         .unwrap();
     let (_, key) = store
+        .accounts()
         .create_key(&account, Permission::All, "")
         .await
         .unwrap()
@@ -220,7 +222,7 @@ impl App {
 
     /// Claims the oldest job as a worker would and ends it well, with these bytes as its result.
     pub(crate) async fn succeed_next(&self, bytes: &[u8]) -> ResultFile {
-        let claim = self.store.claim("test", 1).await.unwrap().remove(0);
+        let claim = self.store.tasks().claim("test", 1).await.unwrap().remove(0);
         let file = ResultFile {
             name: random_token().unwrap(),
             sha256: hex(&sha2_of(bytes)),
@@ -234,6 +236,7 @@ impl App {
             .unwrap();
         let settlement = Settlement::Succeeded(file.clone());
         self.store
+            .tasks()
             .settle(
                 &claim.task_id,
                 claim.attempt,
@@ -247,9 +250,10 @@ impl App {
 
     /// Claims the oldest job and fails it.
     pub(crate) async fn fail_next(&self, what: &str) {
-        let claim = self.store.claim("test", 1).await.unwrap().remove(0);
+        let claim = self.store.tasks().claim("test", 1).await.unwrap().remove(0);
         let settlement = Settlement::Failed(FailureMessage::new(what));
         self.store
+            .tasks()
             .settle(
                 &claim.task_id,
                 claim.attempt,

@@ -11,6 +11,7 @@ use crate::{
 async fn key_with(app: &App, permission: Permission) -> (KeyId, String) {
     let made = app
         .store
+        .accounts()
         .create_key(&app.account, permission, "")
         .await
         .unwrap();
@@ -29,7 +30,7 @@ fn told(answer: &Answer) -> String {
 async fn malformed_unknown_and_revoked_keys_get_the_same_401_on_both_endpoints() {
     with_app(async |app: &App| {
         let (id, revoked) = key_with(app, Permission::All).await;
-        app.store.revoke_key(&id).await.unwrap();
+        app.store.accounts().revoke_key(&id).await.unwrap();
         let unknown = unknown_key();
         let malformed = &app.key[..app.key.len() - 1];
         for (method, path) in [
@@ -58,7 +59,13 @@ async fn a_revoked_key_is_refused_from_the_next_request_on_and_a_rotated_one_aft
         let (id, key) = key_with(app, Permission::All).await;
         let read = || app.request("GET", "/api/v1/upscales/ups_x").key(&key);
         read().send().await.expect(404, "task_not_found");
-        let (_, successor) = app.store.rotate_key(&id, 60).await.unwrap().unwrap();
+        let (_, successor) = app
+            .store
+            .accounts()
+            .rotate_key(&id, 60)
+            .await
+            .unwrap()
+            .unwrap();
         read().send().await.expect(404, "task_not_found");
         app.clock.advance_seconds(60);
         read().send().await.expect(401, "invalid_api_key");
@@ -99,9 +106,10 @@ async fn permissions_part_reading_from_creating() {
 #[tokio::test]
 async fn an_account_that_never_paid_is_403_before_anything_else_about_the_request() {
     with_app(async |app: &App| {
-        let account = app.store.create_account("unpaid").await.unwrap().id;
+        let account = app.store.accounts().create("unpaid").await.unwrap().id;
         let made = app
             .store
+            .accounts()
             .create_key(&account, Permission::Read, "")
             .await
             .unwrap();
@@ -130,7 +138,7 @@ async fn authentication_goes_before_every_fault_of_the_body() {
 async fn the_last_use_of_a_key_is_recorded_to_the_minute() {
     with_app(async |app: &App| {
         let last_used = async || {
-            let keys = app.store.list_keys(&app.account).await.unwrap();
+            let keys = app.store.accounts().list_keys(&app.account).await.unwrap();
             keys[0].last_used_at.map(|at| at.unix_seconds())
         };
         assert_eq!(last_used().await, None);

@@ -110,7 +110,13 @@ async fn broken_bodies_of_an_authenticated_create_make_no_task() {
                 .replacen("Host: a", &secret, 1);
             check(&name, &exchange(app.api, text.as_bytes()).await, false);
         }
-        let account = app.store.find_account(&app.account).await.unwrap().unwrap();
+        let account = app
+            .store
+            .accounts()
+            .find(&app.account)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((account.active_tasks, account.accepted_today), (0, 0));
     })
     .await;

@@ -20,7 +20,7 @@ async fn ordered(store: &Store, account: &AccountId, key: &str) -> TaskId {
     };
     let key = IdempotencyKey::parse(key.as_bytes()).unwrap();
     let request = RequestId::random().unwrap();
-    match store.create_task(account, &key, &task, &request).await {
+    match store.tasks().create(account, &key, &task, &request).await {
         Ok(CreateOutcome::Created(task)) => task.id,
         other => panic!("{key:?}: {other:?}"),
     }
@@ -121,7 +121,11 @@ fn check_list(page: &Page) {
 }
 
 async fn read_through_the_api(app: &App, account: &AccountId, tasks: &Tasks, running: &TaskId) {
-    let made = app.store.create_key(account, Permission::All, "").await;
+    let made = app
+        .store
+        .accounts()
+        .create_key(account, Permission::All, "")
+        .await;
     let key = made.unwrap().unwrap().1;
     let read = async |id: &TaskId| {
         let path = format!("/api/v1/upscales/{id}");

@@ -51,7 +51,7 @@ async fn a_failed_task_says_why_and_that_the_credits_are_back() {
                 r#"{{"id":"{id}","object":"upscale","status":"failed","error":{{"code":"image_processing_failed","message":"The image is 1600 x 1000 = 1.6 MP, more than 1.5 MP for 2x. No credits were charged."}},"usage":{{"credits_charged":0,"refund_status":"refunded"}}}}"#
             )
         );
-        let account = app.store.find_account(&app.account).await.unwrap().unwrap();
+        let account = app.store.accounts().find(&app.account).await.unwrap().unwrap();
         assert_eq!(account.available.to_string(), "100");
     })
     .await;
@@ -76,7 +76,7 @@ async fn a_task_past_its_deadline_reads_as_failed_and_refunded() {
     with_app(async |app: &App| {
         let id = app.created("deadline-1").await;
         app.clock.advance_seconds(270);
-        assert_eq!(app.store.reap().await.unwrap(), 1);
+        assert_eq!(app.store.tasks().reap().await.unwrap(), 1);
         let failed = app.read(&id).await.json();
         assert_eq!(failed["status"], "failed");
         assert_eq!(failed["usage"]["refund_status"], "refunded");

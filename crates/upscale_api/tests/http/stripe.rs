@@ -113,7 +113,7 @@ async fn buys(app: &App, stripe: &Stripe, account: &AccountId) -> BuyOutcome {
 }
 
 async fn available(app: &App) -> String {
-    let account = app.store.find_account(&app.account).await.unwrap();
+    let account = app.store.accounts().find(&app.account).await.unwrap();
     account.unwrap().available.to_string()
 }
 
@@ -159,7 +159,12 @@ async fn a_purchase_is_paid_told_and_credited_once() {
                 .expect(200, "");
         }
         assert_eq!(available(app).await, "200");
-        let line = &app.store.list_ledger(&app.account, 1).await.unwrap()[0];
+        let line = &app
+            .store
+            .accounts()
+            .list_ledger(&app.account, 1)
+            .await
+            .unwrap()[0];
         assert_eq!(line.external_reference.as_deref(), Some("pi_1"));
     })
     .await;
@@ -227,7 +232,8 @@ async fn what_was_paid_otherwise_than_ordered_is_acknowledged_and_credits_nobody
         assert_eq!(available(app).await, "100");
         let refused = app
             .store
-            .list_payments(&PaymentFilter::Refused, 10)
+            .payments()
+            .list(&PaymentFilter::Refused, 10)
             .await
             .unwrap();
         assert!(
@@ -310,7 +316,7 @@ async fn a_wish_to_buy_says_what_became_of_it() {
             checkout_origin: Arc::from("https://pay.example"),
             ..stripe.clone()
         };
-        let buyer = app.store.create_account("Another").await.unwrap().id;
+        let buyer = app.store.accounts().create("Another").await.unwrap().id;
         let outcome = buys(app, &elsewhere, &buyer).await;
         assert!(
             matches!(&outcome, BuyOutcome::Unavailable(why) if why.contains("https://pay.example")),

@@ -106,11 +106,13 @@ async fn start_decoy() -> Result<SocketAddr, AnyError> {
 async fn start(directory: &std::path::Path) -> Result<(SocketAddr, Vec<u8>), AnyError> {
     let store = Store::open_sqlite(directory, Clock::System, StoreOptions::default()).await?;
     let results = Results::local(&directory.join("results"))?;
-    let account = store.create_account("honest").await?.id;
+    let account = store.accounts().create("honest").await?.id;
     store
-        .credit_account(&account, Credits::parse("1")?, "a payment")
+        .accounts()
+        .credit(&account, Credits::parse("1")?, "a payment")
         .await?;
     let (_, key) = store
+        .accounts()
         .create_key(&account, Permission::All, "")
         .await?
         .ok_or("no account")?;

@@ -83,7 +83,7 @@ pub(crate) async fn run(store: &Store, engine: &str, engine_alone: u64) -> Resul
 
     let read = paced(READS_A_SECOND, |n| {
         let (store, (account, task)) = (store.clone(), tasks[n % tasks.len()]);
-        async move { Ok(store.find_task(&account, &task).await.map(drop)?) }
+        async move { Ok(store.tasks().find(&account, &task).await.map(drop)?) }
     });
     figure("reads", READS_A_SECOND, engine, "p99 ≤ 10 ms", &read.await?);
 
@@ -116,7 +116,7 @@ fn p99(sorted: &[Duration]) -> f64 {
 
 async fn wait_until_done(store: &Store) -> Result<(), Failed> {
     loop {
-        let glance = store.queue_glance().await?;
+        let glance = store.tasks().queue_glance().await?;
         if glance.waiting + glance.claimed == 0 {
             return Ok(());
         }
@@ -127,10 +127,11 @@ async fn wait_until_done(store: &Store) -> Result<(), Failed> {
 pub(crate) async fn open_accounts(store: &Store) -> Result<Vec<AccountId>, Failed> {
     let mut accounts = Vec::new();
     for _ in 0..ACCOUNTS {
-        let account = store.create_account("throughput").await?.id;
+        let account = store.accounts().create("throughput").await?.id;
         let credits = Credits::from_thousandths(1_000_000_000);
         store
-            .credit_account(&account, credits, &random_token()?)
+            .accounts()
+            .credit(&account, credits, &random_token()?)
             .await?;
         accounts.push(account);
     }
@@ -140,8 +141,8 @@ pub(crate) async fn open_accounts(store: &Store) -> Result<Vec<AccountId>, Faile
 /// Claims whatever is due and settles it at once.
 async fn work(store: Store) -> Result<(), Failed> {
     loop {
-        store.report_worker("throughput", 10_000).await?;
-        let claims = store.claim("throughput", 64).await?;
+        store.tasks().report_worker("throughput", 10_000).await?;
+        let claims = store.tasks().claim("throughput", 64).await?;
         if claims.is_empty() {
             // Other creates of this process wake it; a job that came between two looks would wait otherwise.
             let _ = tokio::time::timeout(Duration::from_millis(100), store.job_added()).await;
@@ -166,6 +167,7 @@ pub(crate) async fn succeed(store: &Store, claim: &Claim) -> Result<(), Failed> 
     let settlement = Settlement::Succeeded(file);
     let (task, attempt) = (&claim.task_id, claim.attempt);
     store
+        .tasks()
         .settle(task, attempt, settlement, Spent::slot(0.1))
         .await?;
     Ok(())
@@ -178,10 +180,11 @@ pub(crate) async fn create(store: &Store, account: &AccountId) -> Result<Option<
         source_url: SourceUrl::parse("https://pictures.example.org/a.png")?,
         parameters: Parameters::at(Scale::X2),
     };
-    store.count_create_request(account).await?;
+    store.accounts().count_create_request(account).await?;
     Ok(
         match store
-            .create_task(account, &key, &task, &RequestId::random()?)
+            .tasks()
+            .create(account, &key, &task, &RequestId::random()?)
             .await?
         {
             CreateOutcome::Created(task) => Some(task.id),

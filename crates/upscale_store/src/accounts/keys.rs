@@ -3,7 +3,8 @@
 
 use upscale_core::{AccountId, ApiKey, KeyHash, KeyId, Permission, limits::NAME_CHARS_MAX};
 
-use crate::{Caller, KeyRecord, Store, StoreError, row::Row, tx::Tx};
+use super::Accounts;
+use crate::{Caller, KeyRecord, StoreError, row::Row, tx::Tx};
 
 /// Keys one listing shows at most.
 const LISTED_MAX: u32 = 1_000;
@@ -14,68 +15,73 @@ const USE_RECORDED_EVERY_SECONDS: i64 = 60;
 
 type NewKey = Option<(KeyRecord, ApiKey)>;
 
-impl Store {
+impl Accounts<'_> {
     /// A new key and, this once, its secret; `name` has at most 100 characters, none is a name too. None when there
     /// is no such account.
     pub async fn create_key(
-        &self,
+        self,
         account: &AccountId,
         permission: Permission,
         name: &str,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
         let (account, name) = (*account, name.to_owned());
-        self.write(async move |tx: &mut Tx| create_key(tx, &account, permission, &name).await)
+        self.store
+            .write(async move |tx: &mut Tx| create_key(tx, &account, permission, &name).await)
             .await
     }
 
     /// The account's keys, revoked ones too, oldest first, at most 1,000.
-    pub async fn list_keys(&self, account: &AccountId) -> Result<Vec<KeyRecord>, StoreError> {
+    pub async fn list_keys(self, account: &AccountId) -> Result<Vec<KeyRecord>, StoreError> {
         let account = *account;
-        self.read(async move |tx: &mut Tx| {
-            let sql =
-                "SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_at, id LIMIT $2";
-            tx.list(sql, &[&account, &LISTED_MAX], key_record).await
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let sql =
+                    "SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_at, id LIMIT $2";
+                tx.list(sql, &[&account, &LISTED_MAX], key_record).await
+            })
+            .await
     }
 
     /// One key, revoked or not; only the owner's.
     pub async fn find_key(
-        &self,
+        self,
         account: &AccountId,
         key: &KeyId,
     ) -> Result<Option<KeyRecord>, StoreError> {
         let (account, key) = (*account, *key);
-        self.read(async move |tx: &mut Tx| {
-            let sql = "SELECT * FROM api_key WHERE id = $1 AND account_id = $2";
-            tx.find(sql, &[&key, &account], key_record).await
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let sql = "SELECT * FROM api_key WHERE id = $1 AND account_id = $2";
+                tx.find(sql, &[&key, &account], key_record).await
+            })
+            .await
     }
 
     /// A new key with the same permission and name; the old one dies after `overlap_seconds`. None when the key is
     /// unknown or revoked.
     pub async fn rotate_key(
-        &self,
+        self,
         key: &KeyId,
         overlap_seconds: i64,
     ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
         let key = *key;
-        self.write(async move |tx: &mut Tx| rotate_key(tx, &key, overlap_seconds).await)
+        self.store
+            .write(async move |tx: &mut Tx| rotate_key(tx, &key, overlap_seconds).await)
             .await
     }
 
     /// Refused from the next request on. None when unknown; already revoked is no error.
-    pub async fn revoke_key(&self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
+    pub async fn revoke_key(self, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
         let key = *key;
-        self.write(async move |tx: &mut Tx| Ok(revoke_key(tx, &key).await?.0))
+        self.store
+            .write(async move |tx: &mut Tx| Ok(revoke_key(tx, &key).await?.0))
             .await
     }
 
     /// The caller behind a live key.
-    pub async fn find_caller(&self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
+    pub async fn find_caller(self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
         let key = key.clone();
-        self.read(async move |tx: &mut Tx| {
+        self.store.read(async move |tx: &mut Tx| {
             tx.find(
                 "SELECT api_key.*, account.activated_at FROM api_key JOIN account ON account.id = account_id
                  WHERE hash = $1 AND dead = 0 AND (revoked_at IS NULL OR revoked_at > $2)",
@@ -88,15 +94,16 @@ impl Store {
     }
 
     /// Remembers when the key was last used, to the minute.
-    pub async fn record_key_use(&self, key: &KeyId) -> Result<(), StoreError> {
+    pub async fn record_key_use(self, key: &KeyId) -> Result<(), StoreError> {
         let key = *key;
-        self.write(async move |tx: &mut Tx| {
-            let latest = tx.now.plus_seconds(-USE_RECORDED_EVERY_SECONDS);
-            let sql = "UPDATE api_key SET last_used_at = $2
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let latest = tx.now.plus_seconds(-USE_RECORDED_EVERY_SECONDS);
+                let sql = "UPDATE api_key SET last_used_at = $2
                  WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)";
-            tx.execute(sql, &[&key, &tx.now, &latest]).await.map(drop)
-        })
-        .await
+                tx.execute(sql, &[&key, &tx.now, &latest]).await.map(drop)
+            })
+            .await
     }
 }
 

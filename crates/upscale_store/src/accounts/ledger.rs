@@ -6,7 +6,8 @@ use std::fmt;
 use futures_util::future::try_join;
 use upscale_core::{AccountId, Credits, TaskId};
 
-use crate::{LedgerLine, Store, StoreError, row::Row, tx::Tx};
+use super::Accounts;
+use crate::{LedgerLine, StoreError, row::Row, tx::Tx};
 
 /// What a line of the ledger is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,10 +228,10 @@ pub(crate) async fn transfer(
     Ok(())
 }
 
-impl Store {
+impl Accounts<'_> {
     /// The account's transfers, newest first.
     pub async fn list_ledger(
-        &self,
+        self,
         account: &AccountId,
         limit: u32,
     ) -> Result<Vec<LedgerLine>, StoreError> {
@@ -239,28 +240,29 @@ impl Store {
 
     /// The account's transfers whose number is below this one, newest first.
     pub async fn list_ledger_before(
-        &self,
+        self,
         account: &AccountId,
         before: i64,
         limit: u32,
     ) -> Result<Vec<LedgerLine>, StoreError> {
         let account = *account;
-        self.read(async move |tx: &mut Tx| {
-            tx.list(
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.list(
                 "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
                  WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
                 &[&account, &before, &limit],
                 ledger_line,
             )
             .await
-        })
-        .await
+            })
+            .await
     }
 
     /// The transfers of one task, oldest first; they outlive its record.
-    pub async fn list_ledger_of_task(&self, task: &TaskId) -> Result<Vec<LedgerLine>, StoreError> {
+    pub async fn list_ledger_of_task(self, task: &TaskId) -> Result<Vec<LedgerLine>, StoreError> {
         let task = *task;
-        self.read(async move |tx: &mut Tx| {
+        self.store.read(async move |tx: &mut Tx| {
             // The kinds as the two indexes by task have them.
             tx.list(
                 "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM (

@@ -5,6 +5,8 @@ pub(crate) mod ledger;
 pub(crate) mod purchase;
 mod rate_window;
 
+use std::collections::BTreeSet;
+
 use upscale_core::{AccountId, limits::NAME_CHARS_MAX};
 
 use crate::{Account, AccountCursor, Store, StoreError, operator::pattern_of, row::Row, tx::Tx};
@@ -15,41 +17,50 @@ const LISTED_MAX: u32 = 10_000;
 const ACCOUNT: &str = "SELECT account.*, coalesce(account_day.accepted, 0) AS accepted_today
      FROM account LEFT JOIN account_day ON account_day.account_id = account.id AND account_day.day = $1";
 
-impl Store {
+/// The verbs of accounts: their credits, keys, ledger and minute's windows; of [`Store::accounts`].
+#[derive(Debug, Clone, Copy)]
+pub struct Accounts<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Accounts<'_> {
     /// A new account without credits, keys or access; `name` has 1 to 100 characters.
-    pub async fn create_account(&self, name: &str) -> Result<Account, StoreError> {
+    pub async fn create(self, name: &str) -> Result<Account, StoreError> {
         let name = name.to_owned();
-        self.write(async move |tx: &mut Tx| create_account(tx, &name).await)
+        self.store
+            .write(async move |tx: &mut Tx| create_account(tx, &name).await)
             .await
     }
 
     /// The account as it is now.
-    pub async fn find_account(&self, account: &AccountId) -> Result<Option<Account>, StoreError> {
+    pub async fn find(self, account: &AccountId) -> Result<Option<Account>, StoreError> {
         let account = *account;
-        self.read(async move |tx: &mut Tx| find_account(tx, &account).await)
+        self.store
+            .read(async move |tx: &mut Tx| find_account(tx, &account).await)
             .await
     }
 
     /// Every account, oldest first, at most 10,000.
-    pub async fn list_accounts(&self) -> Result<Vec<Account>, StoreError> {
-        self.read(async |tx: &mut Tx| {
-            let sql = format!("{ACCOUNT} ORDER BY created_at, id LIMIT $2");
-            tx.list(&sql, &[&tx.now.utc_day(), &LISTED_MAX], account)
-                .await
-        })
-        .await
+    pub async fn list(self) -> Result<Vec<Account>, StoreError> {
+        self.store
+            .read(async |tx: &mut Tx| {
+                let sql = format!("{ACCOUNT} ORDER BY created_at, id LIMIT $2");
+                tx.list(&sql, &[&tx.now.utc_day(), &LISTED_MAX], account)
+                    .await
+            })
+            .await
     }
 
     /// Accounts whose id, name or a user's e-mail address holds this text (ASCII letters in whichever case), newest
     /// first. Looks at every account.
-    pub async fn search_accounts(
-        &self,
+    pub async fn search(
+        self,
         text: &str,
         after: Option<&AccountCursor>,
         limit: u32,
     ) -> Result<Vec<Account>, StoreError> {
         let (pattern, after) = (pattern_of(text), after.cloned());
-        self.read(async move |tx: &mut Tx| {
+        self.store.read(async move |tx: &mut Tx| {
             let (at, id) = after.as_ref().map_or((i64::MAX, ""), |after| {
                 (after.created_at.micros(), after.id.as_str())
             });
@@ -64,6 +75,15 @@ impl Store {
             tx.list(&sql, &[&tx.now.utc_day(), &pattern, &at, &id, &limit], account).await
         })
         .await
+    }
+
+    /// Accounts that take no new tasks because an audit found their books wrong.
+    pub async fn list_stopped(self) -> Result<Vec<AccountId>, StoreError> {
+        let stopped = self
+            .store
+            .read(async |tx: &mut Tx| list_stopped(tx).await)
+            .await?;
+        Ok(stopped.into_iter().collect())
     }
 }
 
@@ -87,6 +107,12 @@ pub(crate) async fn create_account(tx: &Tx, name: &str) -> Result<Account, Store
 pub(crate) async fn find_account(tx: &Tx, id: &AccountId) -> Result<Option<Account>, StoreError> {
     let sql = format!("{ACCOUNT} WHERE account.id = $2");
     tx.find(&sql, &[&tx.now.utc_day(), id], account).await
+}
+
+pub(crate) async fn list_stopped(tx: &Tx) -> Result<BTreeSet<AccountId>, StoreError> {
+    let sql = "SELECT id AS account_id FROM account WHERE stopped = 1";
+    let listed = tx.list(sql, &[], |row| row.account_id()).await?;
+    Ok(listed.into_iter().collect())
 }
 
 fn account(row: &dyn Row) -> Result<Account, StoreError> {

@@ -2,24 +2,26 @@
 
 use upscale_core::{AccountId, Credits, limits::REFERENCE_BYTES_MAX};
 
+use super::Accounts;
 use super::ledger::{Transfer, transfer};
 use crate::{
-    PurchaseOutcome, Store, StoreError,
+    PurchaseOutcome, StoreError,
     tx::{Reference, Tx},
 };
 
-impl Store {
+impl Accounts<'_> {
     /// A purchase of more than 0 credits; the same reference (1 to 200 bytes) is credited once; the first
     /// one opens access.
-    pub async fn credit_account(
-        &self,
+    pub async fn credit(
+        self,
         account: &AccountId,
         credits: Credits,
         reference: &str,
     ) -> Result<PurchaseOutcome, StoreError> {
         check_purchase(credits, reference)?;
         let (account, reference) = (*account, reference.to_owned());
-        self.write(async move |tx: &mut Tx| credit_account(tx, &account, credits, &reference).await)
+        self.store
+            .write(async move |tx: &mut Tx| credit_account(tx, &account, credits, &reference).await)
             .await
     }
 }

@@ -7,16 +7,15 @@ use upscale_core::{
     limits::{CREATE_REQUESTS_PER_MINUTE, CREATE_WINDOW_SECONDS},
 };
 
-use crate::{RateWindow, Store, StoreError, tx::Tx};
+use super::Accounts;
+use crate::{RateWindow, StoreError, tx::Tx};
 
-impl Store {
+impl Accounts<'_> {
     /// Counts one create request in the account's minute, durable on its own.
-    pub async fn count_create_request(
-        &self,
-        account: &AccountId,
-    ) -> Result<RateWindow, StoreError> {
+    pub async fn count_create_request(self, account: &AccountId) -> Result<RateWindow, StoreError> {
         let account = *account;
-        self.single(async move |tx: &mut Tx| count(tx, &account).await)
+        self.store
+            .single(async move |tx: &mut Tx| count(tx, &account).await)
             .await
     }
 }

@@ -59,11 +59,11 @@ async fn bursts_of_some_accounts_do_not_turn_newcomers_away() {
 async fn live_slots_widen_what_is_accepted_and_a_silent_worker_counts_no_more() {
     on_every_engine(async |at: &Setting| {
         let one_slot = fill(at).await;
-        at.store.report_worker("two more", 2).await.unwrap();
-        assert_eq!(at.store.queue_glance().await.unwrap().live_slots, 2);
+        at.store.tasks().report_worker("two more", 2).await.unwrap();
+        assert_eq!(at.store.tasks().queue_glance().await.unwrap().live_slots, 2);
         assert_eq!(fill(at).await, one_slot, "as many again fit into two slots");
         at.clock.advance_seconds(limits::LEASE_SECONDS);
-        assert_eq!(at.store.queue_glance().await.unwrap().live_slots, 0);
+        assert_eq!(at.store.tasks().queue_glance().await.unwrap().live_slots, 0);
         assert_eq!(fill(at).await, 0);
     })
     .await;
@@ -72,12 +72,12 @@ async fn live_slots_widen_what_is_accepted_and_a_silent_worker_counts_no_more() 
 #[tokio::test]
 async fn a_worker_that_stops_is_forgotten() {
     on_every_engine(async |at: &Setting| {
-        at.store.report_worker("a", 2).await.unwrap();
-        at.store.report_worker("b", 3).await.unwrap();
-        at.store.report_worker("b", 4).await.unwrap();
-        assert_eq!(at.store.queue_glance().await.unwrap().live_slots, 6);
-        at.store.remove_worker("b").await.unwrap();
-        assert_eq!(at.store.queue_glance().await.unwrap().live_slots, 2);
+        at.store.tasks().report_worker("a", 2).await.unwrap();
+        at.store.tasks().report_worker("b", 3).await.unwrap();
+        at.store.tasks().report_worker("b", 4).await.unwrap();
+        assert_eq!(at.store.tasks().queue_glance().await.unwrap().live_slots, 6);
+        at.store.tasks().remove_worker("b").await.unwrap();
+        assert_eq!(at.store.tasks().queue_glance().await.unwrap().live_slots, 2);
     })
     .await;
 }
@@ -86,13 +86,20 @@ async fn a_worker_that_stops_is_forgotten() {
 async fn the_measured_pace_moves_towards_what_jobs_take() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(30).await;
-        let mut before = at.store.queue_glance().await.unwrap().seconds_per_job;
+        let mut before = at
+            .store
+            .tasks()
+            .queue_glance()
+            .await
+            .unwrap()
+            .seconds_per_job;
         assert_eq!(before, SECONDS_PER_JOB_DEFAULT);
         for n in 0..30 {
             at.accepted(&account, &format!("key {n}")).await;
             let claim = at.claimed().await;
             let failed = super::setting::failure();
             at.store
+                .tasks()
                 .settle(
                     &claim.task_id,
                     claim.attempt,
@@ -101,7 +108,13 @@ async fn the_measured_pace_moves_towards_what_jobs_take() {
                 )
                 .await
                 .unwrap();
-            let after = at.store.queue_glance().await.unwrap().seconds_per_job;
+            let after = at
+                .store
+                .tasks()
+                .queue_glance()
+                .await
+                .unwrap()
+                .seconds_per_job;
             assert!(before < after && after < 20.0, "{before} to {after}");
             before = after;
         }
@@ -118,6 +131,7 @@ async fn a_pace_that_is_no_number_changes_nothing() {
         let claim = at.claimed().await;
         let failed = super::setting::failure();
         at.store
+            .tasks()
             .settle(
                 &claim.task_id,
                 claim.attempt,
@@ -126,7 +140,13 @@ async fn a_pace_that_is_no_number_changes_nothing() {
             )
             .await
             .unwrap();
-        let pace = at.store.queue_glance().await.unwrap().seconds_per_job;
+        let pace = at
+            .store
+            .tasks()
+            .queue_glance()
+            .await
+            .unwrap()
+            .seconds_per_job;
         assert_eq!(pace, SECONDS_PER_JOB_DEFAULT);
     })
     .await;

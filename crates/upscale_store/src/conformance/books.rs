@@ -147,6 +147,7 @@ async fn succeed_with(at: &Setting, size_bytes: u64) -> ResultFile {
     };
     let settlement = Settlement::Succeeded(file.clone());
     at.store
+        .tasks()
         .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
         .await
         .unwrap();

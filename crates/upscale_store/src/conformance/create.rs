@@ -26,7 +26,7 @@ async fn an_accepted_create_reserves_the_price_and_owes_a_job() {
             2 * limits::PRICE.thousandths()
         );
         assert_eq!((standing.active_tasks, standing.accepted_today), (1, 1));
-        assert_eq!(at.store.queue_glance().await.unwrap().waiting, 1);
+        assert_eq!(at.store.tasks().queue_glance().await.unwrap().waiting, 1);
         let claim = at.claimed().await;
         assert_eq!((claim.task_id, claim.account_id), (task.id, account));
         assert_eq!(claim.source_url, example(Scale::X2).source_url);
@@ -52,7 +52,15 @@ async fn a_replay_answers_the_first_task_as_it_is_now_and_takes_nothing() {
         assert_eq!(now.id, task.id);
         assert!(matches!(now.state, TaskState::Succeeded(_)));
         assert_eq!(at.account(&account).await.accepted_today, 1);
-        assert_eq!(at.store.list_ledger(&account, 10).await.unwrap().len(), 3);
+        assert_eq!(
+            at.store
+                .accounts()
+                .list_ledger(&account, 10)
+                .await
+                .unwrap()
+                .len(),
+            3
+        );
     })
     .await;
 }
@@ -64,6 +72,7 @@ async fn the_key_of_a_failed_task_still_answers_the_failed_task() {
         let task = at.accepted(&account, "the key").await;
         let claim = at.claimed().await;
         at.store
+            .tasks()
             .settle(&task.id, claim.attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap();
@@ -104,14 +113,21 @@ async fn any_other_parameter_under_the_same_key_is_a_conflict() {
 #[tokio::test]
 async fn a_refused_create_does_not_use_up_its_key() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("Without credits").await.unwrap().id;
+        let account = at
+            .store
+            .accounts()
+            .create("Without credits")
+            .await
+            .unwrap()
+            .id;
         let refused = at.order(&account, "the key").await;
         assert!(
             matches!(refused, CreateOutcome::InsufficientCredits { .. }),
             "{refused:?}"
         );
         at.store
-            .credit_account(&account, limits::PRICE, "payment 1")
+            .accounts()
+            .credit(&account, limits::PRICE, "payment 1")
             .await
             .unwrap();
         let outcome = at
@@ -137,10 +153,14 @@ async fn only_the_owner_finds_a_task() {
     on_every_engine(async |at: &Setting| {
         let (owner, stranger) = (at.account_for(1).await, at.account_for(1).await);
         let task = at.accepted(&owner, "the key").await;
-        assert_eq!(at.store.find_task(&stranger, &task.id).await.unwrap(), None);
+        assert_eq!(
+            at.store.tasks().find(&stranger, &task.id).await.unwrap(),
+            None
+        );
         assert!(
             at.store
-                .find_task(&owner, &task.id)
+                .tasks()
+                .find(&owner, &task.id)
                 .await
                 .unwrap()
                 .is_some()
@@ -185,7 +205,8 @@ async fn an_account_that_does_not_exist_creates_nothing() {
         let key = super::setting::idempotency_key("the key");
         let answer = at
             .store
-            .create_task(&nobody, &key, &example(Scale::X2), &request)
+            .tasks()
+            .create(&nobody, &key, &example(Scale::X2), &request)
             .await;
         assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
     })

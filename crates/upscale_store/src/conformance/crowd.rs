@@ -18,11 +18,12 @@ const RICH: Credits = Credits::from_thousandths(1_000_000);
 
 async fn customer(store: &Store, account: &AccountId, name: usize) -> Result<(), StoreError> {
     for round in 0..ROUNDS {
-        store.count_create_request(account).await?;
+        store.accounts().count_create_request(account).await?;
         let key = idempotency_key(&format!("key {} of {name}", round / 2));
         let request = RequestId::random()?;
         store
-            .create_task(account, &key, &example(Scale::X2), &request)
+            .tasks()
+            .create(account, &key, &example(Scale::X2), &request)
             .await?;
     }
     Ok(())
@@ -30,10 +31,10 @@ async fn customer(store: &Store, account: &AccountId, name: usize) -> Result<(),
 
 /// One in three claims is forgotten, one in six is told twice.
 async fn worker(store: &Store, clock: &Clock) -> Result<(), StoreError> {
-    store.report_worker("crowd", 1_000).await?;
+    store.tasks().report_worker("crowd", 1_000).await?;
     for round in 0..ROUNDS {
         clock.advance_seconds(7);
-        for (n, claim) in store.claim("crowd", 4).await?.iter().enumerate() {
+        for (n, claim) in store.tasks().claim("crowd", 4).await?.iter().enumerate() {
             tell(store, claim, (round + n) % 6).await?;
         }
     }
@@ -46,24 +47,28 @@ async fn tell(store: &Store, claim: &Claim, what: usize) -> Result<(), StoreErro
         0 | 1 => return Ok(()),
         2 => {
             let transient = AttemptFailure::Transient;
-            let later = store.retry_later(task, attempt, transient, 1_000).await;
+            let later = store
+                .tasks()
+                .retry_later(task, attempt, transient, 1_000)
+                .await;
             return later.map(drop);
         }
         3 => failure(),
         _ => Settlement::Succeeded(result_file()),
     };
-    store.heartbeat(task, attempt).await?;
-    let twice = join_all(
-        (0..=what % 2)
-            .map(|_| store.settle(task, attempt, settlement.clone(), crate::Spent::slot(1.0))),
-    );
+    store.tasks().heartbeat(task, attempt).await?;
+    let twice = join_all((0..=what % 2).map(|_| {
+        store
+            .tasks()
+            .settle(task, attempt, settlement.clone(), crate::Spent::slot(1.0))
+    }));
     twice.await.into_iter().try_for_each(|told| told.map(drop))
 }
 
 async fn housekeeper(store: &Store) -> Result<(), StoreError> {
     for _ in 0..ROUNDS {
-        store.reap().await?;
-        store.finish_refunds().await?;
+        store.tasks().reap().await?;
+        store.tasks().finish_refunds().await?;
         assert_eq!(store.audit(None).await?.breaches, []);
     }
     Ok(())
@@ -74,9 +79,10 @@ async fn crowd(home: &Home) -> Result<(), StoreError> {
     let stores = join_all((0..PROCESSES).map(|_| home.open(&clock, Commits::Quick))).await;
     let mut accounts = Vec::new();
     for n in 0..ACCOUNTS {
-        let account = stores[0].create_account("In the crowd").await?.id;
+        let account = stores[0].accounts().create("In the crowd").await?.id;
         stores[0]
-            .credit_account(&account, RICH, &format!("payment {n}"))
+            .accounts()
+            .credit(&account, RICH, &format!("payment {n}"))
             .await?;
         accounts.push(account);
     }
@@ -91,10 +97,10 @@ async fn crowd(home: &Home) -> Result<(), StoreError> {
         try_join_all(stores.iter().map(housekeeper)),
     )?;
     clock.advance_seconds(600);
-    while stores[0].reap().await? + stores[0].finish_refunds().await? > 0 {}
+    while stores[0].tasks().reap().await? + stores[0].tasks().finish_refunds().await? > 0 {}
     assert_eq!(stores[0].audit(None).await?.breaches, []);
     for account in &accounts {
-        let standing = stores[0].find_account(account).await?.unwrap();
+        let standing = stores[0].accounts().find(account).await?.unwrap();
         assert_eq!(
             (standing.reserved, standing.active_tasks),
             (Credits::ZERO, 0)

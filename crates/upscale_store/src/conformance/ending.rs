@@ -14,6 +14,7 @@ async fn a_success_charges_once_and_shows_its_file() {
         let settlement = Settlement::Succeeded(file.clone());
         let settled = at
             .store
+            .tasks()
             .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(2.0))
             .await
             .unwrap();
@@ -31,7 +32,13 @@ async fn a_success_charges_once_and_shows_its_file() {
             (standing.available, standing.active_tasks),
             (Credits::ZERO, 0)
         );
-        let found = at.store.find_result(&file.name).await.unwrap().unwrap();
+        let found = at
+            .store
+            .tasks()
+            .find_result(&file.name)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(
             (found.task_id, found.file, found.removed),
             (task.id, file, false)
@@ -68,6 +75,7 @@ async fn fail_without_refund(at: &Setting) -> (upscale_core::AccountId, upscale_
     let claim = at.claimed().await;
     let first_step = at
         .store
+        .tasks()
         .settle_first_step(&task.id, claim.attempt, failure(), crate::Spent::slot(1.0))
         .await
         .unwrap();
@@ -98,8 +106,8 @@ async fn between_failing_and_refunding_the_task_says_pending_and_the_credits_are
 async fn a_refund_that_a_crash_left_pending_is_finished_once_by_whoever_comes_next() {
     on_every_engine(async |at: &Setting| {
         let (account, task) = fail_without_refund(at).await;
-        assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
-        assert_eq!(at.store.finish_refunds().await.unwrap(), 0);
+        assert_eq!(at.store.tasks().finish_refunds().await.unwrap(), 1);
+        assert_eq!(at.store.tasks().finish_refunds().await.unwrap(), 0);
         let state = at.task(&account, &task.id).await.state;
         assert!(matches!(
             state,
@@ -120,10 +128,10 @@ async fn nothing_past_its_deadline_is_handed_out_and_the_reaper_fails_and_refund
         let waiting = at.accepted(&account, "waiting").await;
         at.clock.advance_seconds(1);
         let later = at.accepted(&account, "a second later").await;
-        assert_eq!(at.store.reap().await.unwrap(), 0);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 0);
         at.clock.advance_seconds(limits::DEADLINE_SECONDS - 1);
         assert_eq!(at.claimed().await.task_id, later.id);
-        assert_eq!(at.store.reap().await.unwrap(), 1);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 1);
         let state = at.task(&account, &waiting.id).await.state;
         let TaskState::Failed { message, refund } = state else {
             panic!("{state:?}")
@@ -132,9 +140,9 @@ async fn nothing_past_its_deadline_is_handed_out_and_the_reaper_fails_and_refund
         assert_eq!(refund, RefundStatus::Refunded);
         // A task in the middle of an attempt ends too, and the attempt is told when it next speaks.
         at.clock.advance_seconds(1);
-        assert_eq!(at.store.reap().await.unwrap(), 1);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 1);
         assert_eq!(
-            at.store.heartbeat(&later.id, 1).await.unwrap(),
+            at.store.tasks().heartbeat(&later.id, 1).await.unwrap(),
             FenceOutcome::Lost
         );
         assert_eq!(at.account(&account).await.available.thousandths(), 1_400);
@@ -150,7 +158,7 @@ async fn a_result_that_arrives_before_the_reaper_is_a_success() {
         let claim = at.claimed().await;
         at.clock.advance_seconds(limits::DEADLINE_SECONDS + 1);
         assert_eq!(at.succeed(&claim).await, FenceOutcome::Done);
-        assert_eq!(at.store.reap().await.unwrap(), 0);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 0);
     })
     .await;
 }
@@ -167,8 +175,8 @@ async fn the_reaper_ends_more_than_a_page_in_several_calls() {
         }
         at.clock.advance_seconds(limits::DEADLINE_SECONDS);
         let reaped = [
-            at.store.reap().await.unwrap(),
-            at.store.reap().await.unwrap(),
+            at.store.tasks().reap().await.unwrap(),
+            at.store.tasks().reap().await.unwrap(),
         ];
         assert_eq!(reaped, [100, 20]);
     })
@@ -185,9 +193,9 @@ async fn a_clock_that_steps_back_an_hour_delays_no_recovery_and_no_deadline() {
         );
         at.claimed().await;
         at.clock.advance_seconds(-3_600);
-        assert_eq!(at.store.reap().await.unwrap(), 0);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 0);
         at.clock.advance_seconds(limits::LEASE_SECONDS);
-        let due = at.store.claim("worker", 2).await.unwrap();
+        let due = at.store.tasks().claim("worker", 2).await.unwrap();
         let due: Vec<_> = due
             .into_iter()
             .map(|claim| (claim.task_id, claim.crashes))
@@ -195,7 +203,7 @@ async fn a_clock_that_steps_back_an_hour_delays_no_recovery_and_no_deadline() {
         assert_eq!(due, [(claimed.id, 1), (waiting.id, 0)]);
         at.clock
             .advance_seconds(limits::DEADLINE_SECONDS - limits::LEASE_SECONDS);
-        assert_eq!(at.store.reap().await.unwrap(), 2);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 2);
     })
     .await;
 }
@@ -209,10 +217,17 @@ async fn a_task_that_ends_after_the_clock_stepped_back_did_not_end_before_it_beg
         at.clock.advance_seconds(-100);
         let settlement = Settlement::Succeeded(file.clone());
         at.store
+            .tasks()
             .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
             .await
             .unwrap();
-        let found = at.store.find_result(&file.name).await.unwrap().unwrap();
+        let found = at
+            .store
+            .tasks()
+            .find_result(&file.name)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(found.finished_at, task.created_at);
     })
     .await;
@@ -231,6 +246,7 @@ async fn a_result_whose_name_is_no_token_settles_nothing() {
         let settlement = Settlement::Succeeded(file);
         let answer = at
             .store
+            .tasks()
             .settle(&task.id, claim.attempt, settlement, crate::Spent::slot(1.0))
             .await;
         assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
@@ -250,11 +266,12 @@ async fn a_refund_that_somebody_else_finished_is_not_given_again() {
         let task = at.accepted(&account, "the key").await.id;
         let claim = at.claimed().await;
         at.store
+            .tasks()
             .settle_first_step(&task, claim.attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap();
-        assert_eq!(at.store.finish_refunds().await.unwrap(), 1);
-        at.store.refund_now(vec![task]).await;
+        assert_eq!(at.store.tasks().finish_refunds().await.unwrap(), 1);
+        at.store.tasks().refund_now(vec![task]).await;
         assert_eq!(at.account(&account).await.available, limits::PRICE);
     })
     .await;

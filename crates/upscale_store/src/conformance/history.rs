@@ -9,7 +9,7 @@ use crate::{DayOfUse, Settlement, Spent, Stages, TaskCursor, TaskFilter, TaskRec
 async fn pages(at: &Setting, account: &upscale_core::AccountId, filter: TaskFilter) -> Vec<String> {
     let (mut found, mut after) = (Vec::new(), None::<TaskCursor>);
     loop {
-        let page = at.store.list_tasks(account, filter, after.as_ref(), 2);
+        let page = at.store.tasks().list(account, filter, after.as_ref(), 2);
         let page: Vec<TaskRecord> = page.await.unwrap();
         let Some(last) = page.last() else {
             return found;
@@ -76,10 +76,11 @@ async fn a_record_says_what_was_ordered_how_it_went_and_where_the_time_was_spent
         };
         let settlement = Settlement::Succeeded(file.clone());
         at.store
+            .tasks()
             .settle(&claim.task_id, claim.attempt, settlement, spent)
             .await
             .unwrap();
-        let found = at.store.find_task_record(&account, &claim.task_id).await;
+        let found = at.store.tasks().find_record(&account, &claim.task_id).await;
         let record = found.unwrap().unwrap();
         assert_eq!(record.task.state, TaskState::Succeeded(file));
         assert_eq!(record.source_url.as_str(), order.source_url.as_str());
@@ -92,10 +93,11 @@ async fn a_record_says_what_was_ordered_how_it_went_and_where_the_time_was_spent
         assert!(record.request_id.starts_with("req_"));
         let listed = at
             .store
-            .list_tasks(&account, TaskFilter::Succeeded, None, 9);
+            .tasks()
+            .list(&account, TaskFilter::Succeeded, None, 9);
         assert_eq!(listed.await.unwrap(), [record]);
         let other = at.account_for(1).await;
-        let theirs = at.store.find_task_record(&other, &claim.task_id).await;
+        let theirs = at.store.tasks().find_record(&other, &claim.task_id).await;
         assert_eq!(theirs.unwrap(), None);
     })
     .await;
@@ -121,8 +123,16 @@ async fn days_count_what_became_of_the_tasks_accepted_on_them() {
             charged: std::iter::repeat_n(limits::PRICE, succeeded as usize).sum(),
         };
         let both = [day(today, 1, 1, 0), day(today + 2, 0, 0, 1)];
-        assert_eq!(at.store.list_days(&account, today).await.unwrap(), both);
-        let later = at.store.list_days(&account, today + 1).await.unwrap();
+        assert_eq!(
+            at.store.tasks().list_days(&account, today).await.unwrap(),
+            both
+        );
+        let later = at
+            .store
+            .tasks()
+            .list_days(&account, today + 1)
+            .await
+            .unwrap();
         assert_eq!(later, both[1..]);
     })
     .await;
@@ -134,24 +144,59 @@ async fn the_ledger_is_read_page_by_page_and_a_key_by_its_owner_alone() {
         let (account, other) = (at.account_for(2).await, at.account_for(1).await);
         at.accepted(&account, "one").await;
         at.accepted(&account, "two").await;
-        let whole = at.store.list_ledger(&account, 10).await.unwrap();
+        let whole = at.store.accounts().list_ledger(&account, 10).await.unwrap();
         assert_eq!(whole.len(), 3);
         let before = whole[0].sequence;
-        let rest = at.store.list_ledger_before(&account, before, 10).await;
+        let rest = at
+            .store
+            .accounts()
+            .list_ledger_before(&account, before, 10)
+            .await;
         assert_eq!(rest.unwrap(), whole[1..]);
 
-        let made = at.store.create_key(&account, Permission::Read, "ci");
+        let made = at
+            .store
+            .accounts()
+            .create_key(&account, Permission::Read, "ci");
         let (record, _) = made.await.unwrap().unwrap();
         assert_eq!(record.name, "ci");
-        let ours = at.store.find_key(&account, &record.id).await.unwrap();
+        let ours = at
+            .store
+            .accounts()
+            .find_key(&account, &record.id)
+            .await
+            .unwrap();
         assert_eq!(ours.as_ref(), Some(&record));
-        assert_eq!(at.store.find_key(&other, &record.id).await.unwrap(), None);
+        assert_eq!(
+            at.store
+                .accounts()
+                .find_key(&other, &record.id)
+                .await
+                .unwrap(),
+            None
+        );
         let unknown = KeyId::random().unwrap();
-        assert_eq!(at.store.find_key(&account, &unknown).await.unwrap(), None);
-        let (next, _) = at.store.rotate_key(&record.id, 60).await.unwrap().unwrap();
+        assert_eq!(
+            at.store
+                .accounts()
+                .find_key(&account, &unknown)
+                .await
+                .unwrap(),
+            None
+        );
+        let (next, _) = at
+            .store
+            .accounts()
+            .rotate_key(&record.id, 60)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(next.name, "ci");
         let long = "n".repeat(upscale_core::limits::NAME_CHARS_MAX + 1);
-        let made = at.store.create_key(&account, Permission::Read, &long);
+        let made = at
+            .store
+            .accounts()
+            .create_key(&account, Permission::Read, &long);
         assert!(made.await.is_err());
     })
     .await;

@@ -6,16 +6,17 @@ use super::setting::{Setting, on_every_engine};
 use crate::{Caller, OldLinks};
 
 async fn caller(at: &Setting, key: &ApiKey) -> Option<Caller> {
-    at.store.find_caller(&key.hash()).await.unwrap()
+    at.store.accounts().find_caller(&key.hash()).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("A customer").await.unwrap().id;
+        let account = at.store.accounts().create("A customer").await.unwrap().id;
         for permission in [Permission::Read, Permission::Write, Permission::All] {
             let (record, key) = at
                 .store
+                .accounts()
                 .create_key(&account, permission, "")
                 .await
                 .unwrap()
@@ -25,10 +26,14 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
             assert_eq!((&found.account_id, &found.key_id), (&account, &record.id));
             assert_eq!((found.permission, found.activated), (permission, false));
         }
-        assert_eq!(at.store.list_keys(&account).await.unwrap().len(), 3);
+        assert_eq!(
+            at.store.accounts().list_keys(&account).await.unwrap().len(),
+            3
+        );
         let paid = at.account_for(1).await;
         let (_, key) = at
             .store
+            .accounts()
             .create_key(&paid, Permission::All, "")
             .await
             .unwrap()
@@ -44,6 +49,7 @@ async fn no_account_no_key_and_no_key_no_caller() {
         let nobody = AccountId::random().unwrap();
         assert!(
             at.store
+                .accounts()
                 .create_key(&nobody, Permission::All, "")
                 .await
                 .unwrap()
@@ -51,8 +57,18 @@ async fn no_account_no_key_and_no_key_no_caller() {
         );
         assert_eq!(caller(at, &ApiKey::random().unwrap()).await, None);
         let unknown = KeyId::random().unwrap();
-        assert_eq!(at.store.revoke_key(&unknown).await.unwrap(), None);
-        assert!(at.store.rotate_key(&unknown, 0).await.unwrap().is_none());
+        assert_eq!(
+            at.store.accounts().revoke_key(&unknown).await.unwrap(),
+            None
+        );
+        assert!(
+            at.store
+                .accounts()
+                .rotate_key(&unknown, 0)
+                .await
+                .unwrap()
+                .is_none()
+        );
     })
     .await;
 }
@@ -63,20 +79,34 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_even_when_the_clock_steps
         let account = at.account_for(1).await;
         let (record, key) = at
             .store
+            .accounts()
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
-        let revoked = at.store.revoke_key(&record.id).await.unwrap().unwrap();
+        let revoked = at
+            .store
+            .accounts()
+            .revoke_key(&record.id)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(revoked.revoked_at, Some(at.store.now()));
         assert_eq!(caller(at, &key).await, None);
         at.clock.advance_seconds(-3_600);
         assert_eq!(caller(at, &key).await, None);
         assert_eq!(
-            at.store.revoke_key(&record.id).await.unwrap(),
+            at.store.accounts().revoke_key(&record.id).await.unwrap(),
             Some(revoked)
         );
-        assert!(at.store.rotate_key(&record.id, 60).await.unwrap().is_none());
+        assert!(
+            at.store
+                .accounts()
+                .rotate_key(&record.id, 60)
+                .await
+                .unwrap()
+                .is_none()
+        );
     })
     .await;
 }
@@ -87,17 +117,30 @@ async fn a_rotated_key_lives_for_its_overlap_and_its_successor_may_do_the_same()
         let account = at.account_for(1).await;
         let (old, key) = at
             .store
+            .accounts()
             .create_key(&account, Permission::Read, "")
             .await
             .unwrap()
             .unwrap();
-        let (new, successor) = at.store.rotate_key(&old.id, 60).await.unwrap().unwrap();
+        let (new, successor) = at
+            .store
+            .accounts()
+            .rotate_key(&old.id, 60)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((new.permission, new.revoked_at), (Permission::Read, None));
         assert!(caller(at, &key).await.is_some() && caller(at, &successor).await.is_some());
         at.clock.advance_seconds(60);
         assert!(caller(at, &key).await.is_none() && caller(at, &successor).await.is_some());
         // A second rotation does not lengthen the first one's overlap, and none means now.
-        let (_, last) = at.store.rotate_key(&new.id, 0).await.unwrap().unwrap();
+        let (_, last) = at
+            .store
+            .accounts()
+            .rotate_key(&new.id, 0)
+            .await
+            .unwrap()
+            .unwrap();
         assert!(caller(at, &successor).await.is_none() && caller(at, &last).await.is_some());
     })
     .await;
@@ -109,16 +152,25 @@ async fn revoking_a_rotated_key_ends_its_overlap() {
         let account = at.account_for(1).await;
         let (old, key) = at
             .store
+            .accounts()
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
-        at.store.rotate_key(&old.id, 3_600).await.unwrap();
-        at.store.rotate_key(&old.id, 7_200).await.unwrap();
-        let keys = at.store.list_keys(&account).await.unwrap();
+        at.store
+            .accounts()
+            .rotate_key(&old.id, 3_600)
+            .await
+            .unwrap();
+        at.store
+            .accounts()
+            .rotate_key(&old.id, 7_200)
+            .await
+            .unwrap();
+        let keys = at.store.accounts().list_keys(&account).await.unwrap();
         let ends = keys.iter().find(|key| key.id == old.id).unwrap().revoked_at;
         assert_eq!(ends, Some(at.store.now().plus_seconds(3_600)));
-        at.store.revoke_key(&old.id).await.unwrap();
+        at.store.accounts().revoke_key(&old.id).await.unwrap();
         assert_eq!(caller(at, &key).await, None);
     })
     .await;
@@ -130,6 +182,7 @@ async fn a_use_is_recorded_to_the_minute() {
         let account = at.account_for(1).await;
         let (record, key) = at
             .store
+            .accounts()
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
@@ -138,11 +191,19 @@ async fn a_use_is_recorded_to_the_minute() {
         let first = at.store.now();
         for seconds in [0, 59] {
             at.clock.advance_seconds(seconds);
-            at.store.record_key_use(&record.id).await.unwrap();
+            at.store
+                .accounts()
+                .record_key_use(&record.id)
+                .await
+                .unwrap();
             assert_eq!(caller(at, &key).await.unwrap().last_used_at, Some(first));
         }
         at.clock.advance_seconds(1);
-        at.store.record_key_use(&record.id).await.unwrap();
+        at.store
+            .accounts()
+            .record_key_use(&record.id)
+            .await
+            .unwrap();
         let used = caller(at, &key).await.unwrap().last_used_at;
         assert_eq!(used, Some(first.plus_seconds(60)));
     })

@@ -11,7 +11,8 @@ async fn sixty_requests_a_minute_are_allowed_and_the_next_minute_begins_anew() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         at.clock.advance_seconds(15);
-        let windows = join_all((0..100).map(|_| at.store.count_create_request(&account))).await;
+        let windows =
+            join_all((0..100).map(|_| at.store.accounts().count_create_request(&account))).await;
         let windows: Vec<_> = windows.into_iter().map(Result::unwrap).collect();
         let mut left: Vec<u32> = windows
             .iter()
@@ -35,13 +36,19 @@ async fn sixty_requests_a_minute_are_allowed_and_the_next_minute_begins_anew() {
         at.clock.advance_seconds(44);
         assert!(
             !at.store
+                .accounts()
                 .count_create_request(&account)
                 .await
                 .unwrap()
                 .allowed
         );
         at.clock.advance_seconds(1);
-        let fresh = at.store.count_create_request(&account).await.unwrap();
+        let fresh = at
+            .store
+            .accounts()
+            .count_create_request(&account)
+            .await
+            .unwrap();
         assert_eq!(
             (fresh.allowed, fresh.remaining),
             (true, limits::CREATE_REQUESTS_PER_MINUTE - 1)
@@ -55,10 +62,31 @@ async fn the_window_of_one_account_is_not_anothers() {
     on_every_engine(async |at: &Setting| {
         let (one, other) = (at.account_for(1).await, at.account_for(1).await);
         for _ in 0..limits::CREATE_REQUESTS_PER_MINUTE {
-            assert!(at.store.count_create_request(&one).await.unwrap().allowed);
+            assert!(
+                at.store
+                    .accounts()
+                    .count_create_request(&one)
+                    .await
+                    .unwrap()
+                    .allowed
+            );
         }
-        assert!(!at.store.count_create_request(&one).await.unwrap().allowed);
-        assert!(at.store.count_create_request(&other).await.unwrap().allowed);
+        assert!(
+            !at.store
+                .accounts()
+                .count_create_request(&one)
+                .await
+                .unwrap()
+                .allowed
+        );
+        assert!(
+            at.store
+                .accounts()
+                .count_create_request(&other)
+                .await
+                .unwrap()
+                .allowed
+        );
     })
     .await;
 }
@@ -68,11 +96,16 @@ async fn a_clock_that_steps_back_finds_its_old_window_as_full_as_it_was() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         for _ in 0..limits::CREATE_REQUESTS_PER_MINUTE {
-            at.store.count_create_request(&account).await.unwrap();
+            at.store
+                .accounts()
+                .count_create_request(&account)
+                .await
+                .unwrap();
         }
         at.clock.advance_seconds(60);
         assert!(
             at.store
+                .accounts()
                 .count_create_request(&account)
                 .await
                 .unwrap()
@@ -81,6 +114,7 @@ async fn a_clock_that_steps_back_finds_its_old_window_as_full_as_it_was() {
         at.clock.advance_seconds(-60);
         assert!(
             !at.store
+                .accounts()
                 .count_create_request(&account)
                 .await
                 .unwrap()
@@ -160,7 +194,7 @@ async fn two_thousand_five_hundred_a_day_are_accepted_and_the_next_day_begins_an
 async fn accept_and_end_twenty(at: &Setting, account: &upscale_core::AccountId, round: u32) {
     let keys: Vec<String> = (0..20).map(|n| format!("round {round} key {n}")).collect();
     join_all(keys.iter().map(|key| at.accepted(account, key))).await;
-    let claims = at.store.claim("worker", 20).await.unwrap();
+    let claims = at.store.tasks().claim("worker", 20).await.unwrap();
     let ended = join_all(claims.iter().map(|claim| at.succeed(claim))).await;
     assert_eq!(ended, [FenceOutcome::Done; 20]);
 }
@@ -171,7 +205,8 @@ async fn credits_for_three_tasks_buy_three_tasks() {
         let account = at.account_for(3).await;
         let rest = Credits::from_thousandths(limits::PRICE.thousandths() - 1);
         at.store
-            .credit_account(&account, rest, "almost a fourth")
+            .accounts()
+            .credit(&account, rest, "almost a fourth")
             .await
             .unwrap();
         for n in 0..3 {

@@ -43,7 +43,7 @@ impl<'a> World<'a> {
     async fn new(home: &'a Home) -> Self {
         let clock = Clock::manual(NOON);
         let store = home.open(&clock, Commits::Quick).await;
-        let account = store.create_account("A customer").await.unwrap().id;
+        let account = store.accounts().create("A customer").await.unwrap().id;
         let faults = faults(&store);
         Self {
             store,
@@ -83,7 +83,8 @@ impl<'a> World<'a> {
                 let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
                 world
                     .store
-                    .create_task(&world.account, &key, &example(Scale::X2), &request)
+                    .tasks()
+                    .create(&world.account, &key, &example(Scale::X2), &request)
                     .await
             })
             .await;
@@ -97,7 +98,7 @@ impl<'a> World<'a> {
     async fn claim(&mut self) -> Option<Claim> {
         for _ in 0..3 {
             let mut claims = self
-                .insist(async |world| world.store.claim("worker", 1).await)
+                .insist(async |world| world.store.tasks().claim("worker", 1).await)
                 .await;
             if let Some(claim) = claims.pop() {
                 return Some(claim);
@@ -112,6 +113,7 @@ impl<'a> World<'a> {
         let settle = async |world: &Self| {
             world
                 .store
+                .tasks()
                 .settle(
                     &claim.task_id,
                     claim.attempt,
@@ -134,10 +136,11 @@ impl<'a> World<'a> {
             }
             Ending::Overdue => {
                 self.clock.advance_seconds(limits::DEADLINE_SECONDS);
-                self.insist(async |world| world.store.reap().await).await;
+                self.insist(async |world| world.store.tasks().reap().await)
+                    .await;
             }
         }
-        self.insist(async |world| world.store.finish_refunds().await)
+        self.insist(async |world| world.store.tasks().finish_refunds().await)
             .await;
     }
 
@@ -147,7 +150,8 @@ impl<'a> World<'a> {
             let credits = Credits::from_thousandths(1_000);
             world
                 .store
-                .credit_account(&world.account, credits, &reference)
+                .accounts()
+                .credit(&world.account, credits, &reference)
                 .await
         })
         .await;
@@ -155,14 +159,16 @@ impl<'a> World<'a> {
         self.end(ending).await;
         let state = self
             .store
-            .find_task(&self.account, &task)
+            .tasks()
+            .find(&self.account, &task)
             .await
             .unwrap()
             .unwrap()
             .state;
         let account = self
             .store
-            .find_account(&self.account)
+            .accounts()
+            .find(&self.account)
             .await
             .unwrap()
             .unwrap();
@@ -178,6 +184,7 @@ impl<'a> World<'a> {
         assert_eq!((account.active_tasks, account.accepted_today), (0, 1));
         assert_eq!(
             self.store
+                .accounts()
                 .list_ledger(&self.account, 10)
                 .await
                 .unwrap()

@@ -33,9 +33,14 @@ async fn limits_of_an_accounts_own_are_exact_and_nobody_elses() {
     on_every_engine(async |at: &Setting| {
         at.plenty_of_slots().await;
         let (account, other) = (at.account_for(60).await, at.account_for(60).await);
-        let set = at.store.set_limits(&account, own(7, 3, 5), &ann()).await;
+        let set = at
+            .store
+            .operator()
+            .set_limits(&account, own(7, 3, 5), &ann())
+            .await;
         assert_eq!(set.unwrap().unwrap().own_limits, own(7, 3, 5));
-        let windows = join_all((0..20).map(|_| at.store.count_create_request(&account))).await;
+        let windows =
+            join_all((0..20).map(|_| at.store.accounts().count_create_request(&account))).await;
         let windows: Vec<_> = windows.into_iter().map(Result::unwrap).collect();
         assert_eq!(windows.iter().filter(|window| window.allowed).count(), 7);
         assert!(windows.iter().all(|window| window.limit == 7));
@@ -60,7 +65,12 @@ async fn limits_of_an_accounts_own_are_exact_and_nobody_elses() {
             "{refused:?}"
         );
         assert_eq!(
-            at.store.count_create_request(&other).await.unwrap().limit,
+            at.store
+                .accounts()
+                .count_create_request(&other)
+                .await
+                .unwrap()
+                .limit,
             60
         );
         at.accepted(&other, "another's").await;
@@ -77,7 +87,11 @@ async fn a_limit_above_the_contracts_lets_more_in_and_one_taken_away_is_the_cont
             active_tasks: Some(22),
             ..OwnLimits::default()
         };
-        at.store.set_limits(&account, more, &ann()).await.unwrap();
+        at.store
+            .operator()
+            .set_limits(&account, more, &ann())
+            .await
+            .unwrap();
         for n in 0..22 {
             at.accepted(&account, &format!("key {n}")).await;
         }
@@ -88,6 +102,7 @@ async fn a_limit_above_the_contracts_lets_more_in_and_one_taken_away_is_the_cont
         );
         let contract = OwnLimits::default();
         at.store
+            .operator()
             .set_limits(&account, contract, &ann())
             .await
             .unwrap();
@@ -101,6 +116,7 @@ async fn a_limit_above_the_contracts_lets_more_in_and_one_taken_away_is_the_cont
         );
         let actions = at
             .store
+            .operator()
             .list_actions(Some(&account), i64::MAX, 10)
             .await
             .unwrap();
@@ -128,18 +144,30 @@ async fn limits_that_are_none_are_refused() {
             own(1, 1, 0),
             own(1, 1, 1_000_001),
         ] {
-            let refused = at.store.set_limits(&account, wrong, &ann()).await;
+            let refused = at
+                .store
+                .operator()
+                .set_limits(&account, wrong, &ann())
+                .await;
             assert!(matches!(refused, Err(StoreError::Refused(_))), "{wrong:?}");
         }
         let nobody = AccountId::random().unwrap();
         assert_eq!(
             at.store
+                .operator()
                 .set_limits(&nobody, own(1, 1, 1), &ann())
                 .await
                 .unwrap(),
             None
         );
-        assert_eq!(at.store.list_actions(None, i64::MAX, 10).await.unwrap(), []);
+        assert_eq!(
+            at.store
+                .operator()
+                .list_actions(None, i64::MAX, 10)
+                .await
+                .unwrap(),
+            []
+        );
     })
     .await;
 }
@@ -147,10 +175,11 @@ async fn limits_that_are_none_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_adjustment_counts_once_a_reference_however_often_it_is_asked_for() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("A customer").await.unwrap().id;
+        let account = at.store.accounts().create("A customer").await.unwrap().id;
         let by = ann();
         let asked =
-            join_all((0..10).map(|_| at.store.adjust_account(&account, FIVE, "a gift", &by))).await;
+            join_all((0..10).map(|_| at.store.operator().adjust(&account, FIVE, "a gift", &by)))
+                .await;
         let made = |wanted| {
             asked
                 .iter()
@@ -168,7 +197,8 @@ async fn an_adjustment_counts_once_a_reference_however_often_it_is_asked_for() {
         for (account, credits) in [(&other, FIVE), (&account, MINUS_FIVE)] {
             let taken = at
                 .store
-                .adjust_account(account, credits, "a gift", &by)
+                .operator()
+                .adjust(account, credits, "a gift", &by)
                 .await
                 .unwrap();
             assert_eq!(taken, AdjustOutcome::ReferenceTaken);
@@ -179,13 +209,14 @@ async fn an_adjustment_counts_once_a_reference_however_often_it_is_asked_for() {
         assert_eq!(standing.activated_at, None);
         assert_eq!(
             at.store
+                .operator()
                 .list_actions(Some(&account), i64::MAX, 10)
                 .await
                 .unwrap()
                 .len(),
             1
         );
-        let line = &at.store.list_ledger(&account, 1).await.unwrap()[0];
+        let line = &at.store.accounts().list_ledger(&account, 1).await.unwrap()[0];
         assert_eq!(
             (line.kind.as_str(), line.amount, line.comes_in),
             ("adjustment", FIVE, true)
@@ -202,7 +233,8 @@ async fn no_adjustment_takes_what_is_not_there() {
         let references: Vec<String> = (0..6).map(|n| format!("taken {n}")).collect();
         let asked = join_all(references.iter().map(|reference| {
             at.store
-                .adjust_account(&account, MINUS_FIVE, reference, &by)
+                .operator()
+                .adjust(&account, MINUS_FIVE, reference, &by)
         }))
         .await;
         let made = asked
@@ -213,12 +245,14 @@ async fn no_adjustment_takes_what_is_not_there() {
         assert_eq!(at.account(&account).await.available, left);
         let refused = at
             .store
-            .adjust_account(&account, MINUS_FIVE, "one more", &by)
+            .operator()
+            .adjust(&account, MINUS_FIVE, "one more", &by)
             .await
             .unwrap();
         assert_eq!(refused, AdjustOutcome::TooLittle { available: left });
         assert_eq!(
             at.store
+                .operator()
                 .list_actions(Some(&account), i64::MAX, 10)
                 .await
                 .unwrap()
@@ -247,7 +281,8 @@ async fn what_is_no_adjustment_or_has_no_reason_is_refused() {
         ] {
             let refused = at
                 .store
-                .adjust_account(&account, credits, reference, &by)
+                .operator()
+                .adjust(&account, credits, reference, &by)
                 .await;
             assert!(
                 matches!(refused, Err(StoreError::Refused(_))),
@@ -257,7 +292,8 @@ async fn what_is_no_adjustment_or_has_no_reason_is_refused() {
         let nobody = AccountId::random().unwrap();
         let outcome = at
             .store
-            .adjust_account(&nobody, FIVE, "a", &ann())
+            .operator()
+            .adjust(&nobody, FIVE, "a", &ann())
             .await
             .unwrap();
         assert_eq!(outcome, AdjustOutcome::NoSuchAccount);
@@ -272,6 +308,7 @@ async fn hanging(at: &Setting) -> TaskId {
     let claim = at.claimed().await;
     let settled = at
         .store
+        .tasks()
         .settle_first_step(&task, claim.attempt, failure(), crate::Spent::slot(1.0))
         .await;
     settled.unwrap();
@@ -284,34 +321,46 @@ async fn a_hanging_refund_is_returned_once_and_says_by_whom() {
         let task = hanging(at).await;
         let hangs = at
             .store
-            .list_tasks_of_anyone(&OperatorTaskFilter::RefundPending, 10)
+            .operator()
+            .list_tasks(&OperatorTaskFilter::RefundPending, 10)
             .await
             .unwrap();
         assert_eq!(ids(&hangs), [&task]);
         let by = ann();
-        let asked = join_all((0..5).map(|_| at.store.retry_refund(&task, &by))).await;
+        let asked = join_all((0..5).map(|_| at.store.operator().retry_refund(&task, &by))).await;
         let returned = asked
             .iter()
             .filter(|outcome| *outcome.as_ref().unwrap() == RefundOutcome::Refunded);
         assert_eq!(returned.count(), 1);
         let account = &hangs[0].task.account_id;
         assert_eq!(at.account(account).await.available, limits::PRICE);
-        let actions = at.store.list_actions(None, i64::MAX, 10).await.unwrap();
+        let actions = at
+            .store
+            .operator()
+            .list_actions(None, i64::MAX, 10)
+            .await
+            .unwrap();
         assert_eq!(actions.len(), 1);
         assert_eq!(
             (&actions[0].account_id, actions[0].action.as_str()),
             (account, "refund")
         );
-        let again = at.store.retry_refund(&task, &by).await.unwrap();
+        let again = at.store.operator().retry_refund(&task, &by).await.unwrap();
         assert_eq!(again, RefundOutcome::AlreadyRefunded);
         let nothing = at
             .store
+            .operator()
             .retry_refund(&TaskId::random().unwrap(), &by)
             .await
             .unwrap();
         assert_eq!(nothing, RefundOutcome::NoSuchTask);
         let processing = at.accepted(account, "goes on").await.id;
-        let not_failed = at.store.retry_refund(&processing, &by).await.unwrap();
+        let not_failed = at
+            .store
+            .operator()
+            .retry_refund(&processing, &by)
+            .await
+            .unwrap();
         assert_eq!(not_failed, RefundOutcome::NotFailed);
     })
     .await;
@@ -331,7 +380,13 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
         at.clock.advance_seconds(1);
         let third = at.accepted(&other, "third").await.id;
         let claim = at.claimed().await;
-        let found = at.store.find_task_of_anyone(&first).await.unwrap().unwrap();
+        let found = at
+            .store
+            .operator()
+            .find_task(&first)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(found.request_id, claim.request_id);
         assert_eq!(found.source_url, claim.source_url.as_str());
         let job = found.job.unwrap();
@@ -339,7 +394,7 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
             (job.attempt, job.crashes, job.worker.as_deref()),
             (1, 0, Some("worker"))
         );
-        let listed = async |filter| at.store.list_tasks_of_anyone(&filter, 10).await.unwrap();
+        let listed = async |filter| at.store.operator().list_tasks(&filter, 10).await.unwrap();
         let of_request = listed(OperatorTaskFilter::OfRequest(claim.request_id)).await;
         assert_eq!(ids(&of_request), [&first]);
         assert_eq!(
@@ -351,11 +406,18 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
         let processing = listed(OperatorTaskFilter::Processing).await;
         // The account with another task stands two seconds further back.
         assert_eq!(ids(&processing), [&third, &second]);
-        let ended = at.store.find_task_of_anyone(&first).await.unwrap().unwrap();
+        let ended = at
+            .store
+            .operator()
+            .find_task(&first)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((ended.job, ended.finished_at), (None, Some(at.store.now())));
         let unknown = at
             .store
-            .find_task_of_anyone(&TaskId::random().unwrap())
+            .operator()
+            .find_task(&TaskId::random().unwrap())
             .await
             .unwrap();
         assert_eq!(unknown, None);
@@ -368,10 +430,10 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
 #[tokio::test]
 async fn workers_are_listed_with_what_they_take_and_whether_they_live() {
     on_every_engine(async |at: &Setting| {
-        at.store.report_worker("silent", 2).await.unwrap();
+        at.store.tasks().report_worker("silent", 2).await.unwrap();
         at.clock.advance_seconds(limits::LEASE_SECONDS);
-        at.store.report_worker("lively", 3).await.unwrap();
-        let workers = at.store.list_workers().await.unwrap();
+        at.store.tasks().report_worker("lively", 3).await.unwrap();
+        let workers = at.store.operator().list_workers().await.unwrap();
         let seen: Vec<_> = workers
             .iter()
             .map(|one| (one.id.as_str(), one.slots, one.alive))
@@ -389,7 +451,7 @@ async fn the_ledger_adds_up_kind_by_kind() {
         at.accepted(&account, "succeeds").await;
         at.succeed(&at.claimed().await).await;
         at.accepted(&account, "stays").await;
-        let sums = at.store.sum_ledger().await.unwrap();
+        let sums = at.store.operator().sum_ledger().await.unwrap();
         let shown: Vec<_> = sums
             .iter()
             .map(|sum| {
@@ -416,6 +478,7 @@ async fn actions_of_operators_are_neither_changed_nor_deleted() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         at.store
+            .operator()
             .set_limits(&account, own(1, 1, 1), &ann())
             .await
             .unwrap();

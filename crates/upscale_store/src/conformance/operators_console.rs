@@ -18,7 +18,7 @@ fn bob() -> OnBehalf {
 
 async fn user(at: &Setting, account: &AccountId, email: &str) -> User {
     let email = Email::parse(email).unwrap();
-    match at.store.create_user(Some(account), &email, None).await {
+    match at.store.users().create(Some(account), &email, None).await {
         Ok(UserOutcome::Created(user)) => user,
         other => panic!("{other:?}"),
     }
@@ -26,7 +26,11 @@ async fn user(at: &Setting, account: &AccountId, email: &str) -> User {
 
 /// What was done to this account, newest first.
 async fn actions(at: &Setting, account: &AccountId) -> Vec<(String, String)> {
-    let listed = at.store.list_actions(Some(account), i64::MAX, 100).await;
+    let listed = at
+        .store
+        .operator()
+        .list_actions(Some(account), i64::MAX, 100)
+        .await;
     let listed = listed.unwrap().into_iter();
     listed
         .map(|one| (one.action.as_str().to_owned(), one.detail))
@@ -39,12 +43,12 @@ async fn accounts_are_found_by_id_name_and_address_page_by_page() {
         let mut made = Vec::new();
         for name in ["50% off", "500 of them", "Shop_A", "shop b", "shopXa"] {
             at.clock.advance_seconds(1);
-            made.push(at.store.create_account(name).await.unwrap());
+            made.push(at.store.accounts().create(name).await.unwrap());
         }
         user(at, &made[1].id, "ann@flowers.example.org").await;
         user(at, &made[1].id, "bob@flowers.example.org").await;
         let found = async |text: &str, after: Option<&AccountCursor>| -> Vec<String> {
-            let page = at.store.search_accounts(text, after, 2).await.unwrap();
+            let page = at.store.accounts().search(text, after, 2).await.unwrap();
             page.into_iter().map(|account| account.name).collect()
         };
         assert_eq!(found("50%", None).await, ["50% off"]);
@@ -68,12 +72,17 @@ async fn a_purchase_by_hand_is_booked_and_recorded_once() {
     on_every_engine(async |at: &Setting| {
         let account = at
             .store
-            .create_account("pays by transfer")
+            .accounts()
+            .create("pays by transfer")
             .await
             .unwrap()
             .id;
         let by = bob();
-        let asked = join_all((0..4).map(|_| at.store.book_purchase(&account, TEN, "bank 7", &by)));
+        let asked = join_all((0..4).map(|_| {
+            at.store
+                .operator()
+                .book_purchase(&account, TEN, "bank 7", &by)
+        }));
         let outcomes: Vec<_> = asked.await.into_iter().map(Result::unwrap).collect();
         let credited = |outcome: &&PurchaseOutcome| **outcome == PurchaseOutcome::Credited;
         assert_eq!(outcomes.iter().filter(credited).count(), 1, "{outcomes:?}");
@@ -86,7 +95,11 @@ async fn a_purchase_by_hand_is_booked_and_recorded_once() {
         );
         assert_eq!(actions(at, &account).await, [expected]);
         let nobody = AccountId::random().unwrap();
-        let outcome = at.store.book_purchase(&nobody, TEN, "bank 8", &by).await;
+        let outcome = at
+            .store
+            .operator()
+            .book_purchase(&nobody, TEN, "bank 8", &by)
+            .await;
         assert_eq!(outcome.unwrap(), PurchaseOutcome::NoSuchAccount);
     })
     .await;
@@ -96,14 +109,25 @@ async fn a_purchase_by_hand_is_booked_and_recorded_once() {
 async fn a_key_is_revoked_and_recorded_once() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
-        let made = at.store.create_key(&account, Permission::All, "").await;
+        let made = at
+            .store
+            .accounts()
+            .create_key(&account, Permission::All, "")
+            .await;
         let (key, secret) = made.unwrap().unwrap();
         let by = bob();
-        let asked = (0..4).map(|_| at.store.revoke_key_of_anyone(&key.id, &by));
+        let asked = (0..4).map(|_| at.store.operator().revoke_key(&key.id, &by));
         for revoked in join_all(asked).await {
             assert_eq!(revoked.unwrap().unwrap().revoked_at, Some(at.store.now()));
         }
-        assert_eq!(at.store.find_caller(&secret.hash()).await.unwrap(), None);
+        assert_eq!(
+            at.store
+                .accounts()
+                .find_caller(&secret.hash())
+                .await
+                .unwrap(),
+            None
+        );
         let recorded = actions(at, &account).await;
         assert_eq!(recorded.len(), 1, "{recorded:?}");
         assert_eq!(
@@ -112,7 +136,7 @@ async fn a_key_is_revoked_and_recorded_once() {
         );
         let unknown = upscale_core::KeyId::random().unwrap();
         assert_eq!(
-            at.store.revoke_key_of_anyone(&unknown, &by).await.unwrap(),
+            at.store.operator().revoke_key(&unknown, &by).await.unwrap(),
             None
         );
     })
@@ -125,27 +149,35 @@ async fn a_link_asked_for_twice_is_one_link_and_one_line() {
         let account = at.account_for(1).await;
         let ann = user(at, &account, "ann@example.org").await;
         assert_eq!(
-            at.store.list_users_of(&account).await.unwrap(),
+            at.store.users().list_of(&account).await.unwrap(),
             std::slice::from_ref(&ann)
         );
         let (link, by) = (SecretToken::random().unwrap(), bob());
         let hash = link.hash();
-        let asked = (0..4).map(|_| at.store.reset_password_of(&ann.id, &hash, 60, &by));
+        let asked = (0..4).map(|_| at.store.operator().reset_password(&ann.id, &hash, 60, &by));
         for made in join_all(asked).await {
             assert_eq!(made.unwrap().as_ref(), Some(&ann));
         }
-        assert_eq!(at.store.find_reset(&hash).await.unwrap(), Some(ann.clone()));
+        assert_eq!(
+            at.store.users().find_reset(&hash).await.unwrap(),
+            Some(ann.clone())
+        );
         let expected = ("reset".to_owned(), "a link for ann@example.org".to_owned());
         assert_eq!(actions(at, &account).await, [expected]);
         let later = SecretToken::random().unwrap().hash();
         at.store
-            .reset_password_of(&ann.id, &later, 60, &by)
+            .operator()
+            .reset_password(&ann.id, &later, 60, &by)
             .await
             .unwrap();
-        assert_eq!(at.store.find_reset(&hash).await.unwrap(), None);
+        assert_eq!(at.store.users().find_reset(&hash).await.unwrap(), None);
         assert_eq!(actions(at, &account).await.len(), 2);
         let nobody = UserId::random().unwrap();
-        let none = at.store.reset_password_of(&nobody, &later, 60, &by).await;
+        let none = at
+            .store
+            .operator()
+            .reset_password(&nobody, &later, 60, &by)
+            .await;
         assert_eq!(none.unwrap(), None);
     })
     .await;
@@ -160,12 +192,26 @@ async fn limits_that_change_nothing_leave_no_line_and_lines_come_page_by_page() 
                 daily_tasks: Some(tasks),
                 ..OwnLimits::default()
             };
-            let set = at.store.set_limits(&account, own, &bob()).await.unwrap();
+            let set = at
+                .store
+                .operator()
+                .set_limits(&account, own, &bob())
+                .await
+                .unwrap();
             assert_eq!(set.unwrap().own_limits, own);
         }
-        let newest = at.store.list_actions(None, i64::MAX, 2).await.unwrap();
+        let newest = at
+            .store
+            .operator()
+            .list_actions(None, i64::MAX, 2)
+            .await
+            .unwrap();
         assert_eq!(newest.len(), 2);
-        let older = at.store.list_actions(None, newest[1].sequence, 2).await;
+        let older = at
+            .store
+            .operator()
+            .list_actions(None, newest[1].sequence, 2)
+            .await;
         let older = older.unwrap();
         assert_eq!(older.len(), 1);
         assert!(older[0].detail.contains("a day 1; before"), "{older:?}");
@@ -184,7 +230,7 @@ async fn a_tasks_money_and_todays_are_told() {
         at.fail(&at.claimed().await).await;
         at.accepted(&account, "goes on").await;
         let kinds = async |task| -> Vec<String> {
-            let lines = at.store.list_ledger_of_task(task).await.unwrap();
+            let lines = at.store.accounts().list_ledger_of_task(task).await.unwrap();
             lines
                 .into_iter()
                 .map(|line| line.kind.to_string())
@@ -193,14 +239,19 @@ async fn a_tasks_money_and_todays_are_told() {
         assert_eq!(kinds(&yesterday).await, ["reserve", "charge"]);
         assert_eq!(kinds(&today).await, ["reserve", "refund"]);
         let midnight = at.store.now().next_utc_day().plus_seconds(-86_400);
-        let sums = at.store.sum_ledger_since(midnight).await.unwrap();
+        let sums = at
+            .store
+            .operator()
+            .sum_ledger_since(midnight)
+            .await
+            .unwrap();
         let sums: Vec<_> = sums
             .iter()
             .map(|sum| (sum.kind.as_str(), sum.transfers, sum.amount))
             .collect();
         let twice = Credits::from_thousandths(2 * limits::PRICE.thousandths());
         assert_eq!(sums, [("reserve", 2, twice), ("refund", 1, limits::PRICE)]);
-        assert_eq!(at.store.list_stopped_accounts().await.unwrap(), []);
+        assert_eq!(at.store.accounts().list_stopped().await.unwrap(), []);
     })
     .await;
 }

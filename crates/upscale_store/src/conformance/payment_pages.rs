@@ -14,7 +14,11 @@ async fn an_order_is_found_by_its_account_alone_and_payments_page_by_page() {
         let checkout = ordered(at).await;
         let account = &checkout.account_id;
         let find = async |account: &AccountId| {
-            let found = at.store.find_checkout(account, &checkout.id).await;
+            let found = at
+                .store
+                .payments()
+                .find_checkout(account, &checkout.id)
+                .await;
             found.unwrap()
         };
         assert_eq!(find(account).await, Some((checkout.clone(), None)));
@@ -36,11 +40,11 @@ async fn an_order_is_found_by_its_account_alone_and_payments_page_by_page() {
             hear(at, &format!("evt_{number}"), PaymentNews::Paid(session)).await;
         }
         let filter = PaymentFilter::OfAccount(*account);
-        let all = at.store.list_payments(&filter, 100).await.unwrap();
+        let all = at.store.payments().list(&filter, 100).await.unwrap();
         assert_eq!(all.len(), 11);
         let (mut paged, mut after) = (Vec::new(), None);
         loop {
-            let page = at.store.list_payments_after(&filter, after.as_ref(), 3);
+            let page = at.store.payments().list_after(&filter, after.as_ref(), 3);
             let page = page.await.unwrap();
             let Some(last) = page.last() else {
                 break;

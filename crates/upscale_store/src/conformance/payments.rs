@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentEvent, PaymentFilter, PaymentNews,
-    PaymentOutcome, PaymentState, PurchaseOutcome, StoreError,
+    PaymentOutcome, PaymentRecord, PaymentState, PurchaseOutcome, StoreError,
 };
 
 const HUNDRED: Credits = Credits::from_thousandths(100_000);
@@ -26,12 +26,18 @@ fn package() -> Package {
 }
 
 pub(super) async fn ordered(at: &Setting) -> Checkout {
-    let account = at.store.create_account("A buyer").await.unwrap().id;
+    let account = at.store.accounts().create("A buyer").await.unwrap().id;
     order_of(at, &account).await
 }
 
 pub(super) async fn order_of(at: &Setting, account: &AccountId) -> Checkout {
-    match at.store.open_checkout(account, &package()).await.unwrap() {
+    match at
+        .store
+        .payments()
+        .open_checkout(account, &package())
+        .await
+        .unwrap()
+    {
         CheckoutOutcome::Opened(checkout) => checkout,
         other => panic!("{other:?}"),
     }
@@ -83,9 +89,18 @@ fn dispute(step: DisputeStep) -> PaymentNews {
 
 pub(super) async fn hear(at: &Setting, id: &str, news: PaymentNews) -> PaymentOutcome {
     at.store
-        .record_payment_event(&event(id, news))
+        .payments()
+        .record_event(&event(id, news))
         .await
         .unwrap()
+}
+
+async fn assert_noted(at: &Setting, id: &str, news: PaymentNews) {
+    assert_eq!(hear(at, id, news).await, PaymentOutcome::Noted);
+}
+
+async fn listed(at: &Setting, filter: PaymentFilter) -> Vec<PaymentRecord> {
+    at.store.payments().list(&filter, 10).await.unwrap()
 }
 
 async fn available(at: &Setting, account: &AccountId) -> i64 {
@@ -102,14 +117,10 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
         let standing = at.account(account).await;
         assert_eq!(standing.available, HUNDRED);
         assert_eq!(standing.activated_at, Some(at.store.now()));
-        let line = &at.store.list_ledger(account, 10).await.unwrap()[0];
+        let line = &at.store.accounts().list_ledger(account, 10).await.unwrap()[0];
         assert_eq!(line.kind, crate::LedgerKind::Purchase);
         assert_eq!(line.external_reference.as_deref(), Some("pi_1"));
-        let listed = at
-            .store
-            .list_payments(&PaymentFilter::OfAccount(*account), 10)
-            .await
-            .unwrap();
+        let listed = listed(at, PaymentFilter::OfAccount(*account)).await;
         let payment = &listed[0];
         assert_eq!(
             (&payment.state, payment.package.as_deref()),
@@ -139,7 +150,7 @@ async fn an_event_or_payment_heard_many_times_at_once_is_credited_once() {
         let heard = join_all(
             events
                 .iter()
-                .map(|event| at.store.record_payment_event(event)),
+                .map(|event| at.store.payments().record_event(event)),
         )
         .await;
         let heard: Vec<_> = heard.into_iter().map(Result::unwrap).collect();
@@ -158,7 +169,7 @@ async fn an_event_or_payment_heard_many_times_at_once_is_credited_once() {
 async fn what_does_not_fit_its_order_credits_nobody_and_waits_for_an_operator() {
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
-        let other = at.store.create_account("Somebody else").await.unwrap().id;
+        let other = at.store.accounts().create("Somebody else").await.unwrap().id;
         let right = paid(&checkout);
         let wrong = [
             PaidSession { price: 999, ..right.clone() },
@@ -174,15 +185,15 @@ async fn what_does_not_fit_its_order_credits_nobody_and_waits_for_an_operator() 
         for account in [&checkout.account_id, &other] {
             assert_eq!(available(at, account).await, 0);
         }
-        let waiting = at.store.list_payments(&PaymentFilter::Refused, 10).await.unwrap();
+        let waiting = listed(at, PaymentFilter::Refused).await;
         assert_eq!(waiting.len(), 1);
         assert!(matches!(&waiting[0].state, PaymentState::Refused(why) if why.contains("there is no order")));
         // The operator credits it by hand under its own id; told again, it is not credited twice.
-        let by_hand = at.store.credit_account(&checkout.account_id, HUNDRED, "pi_1").await.unwrap();
+        let by_hand = at.store.accounts().credit(&checkout.account_id, HUNDRED, "pi_1").await.unwrap();
         assert_eq!(by_hand, PurchaseOutcome::Credited);
-        assert_eq!(hear(at, "evt_9", PaymentNews::Paid(right)).await, PaymentOutcome::Noted);
+        assert_noted(at, "evt_9", PaymentNews::Paid(right)).await;
         assert_eq!(available(at, &checkout.account_id).await, 100_000);
-        assert_eq!(at.store.list_payments(&PaymentFilter::Refused, 10).await.unwrap(), []);
+        assert_eq!(listed(at, PaymentFilter::Refused).await, []);
     })
     .await;
 }
@@ -221,14 +232,8 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
         };
         assert_eq!(hear(at, "evt_2", charge_returned(250)).await, taken(25_000));
         // The same quarter told by its refund, and by its charge again.
-        assert_eq!(
-            hear(at, "evt_3", refund("re_1", 250, false)).await,
-            PaymentOutcome::Noted
-        );
-        assert_eq!(
-            hear(at, "evt_4", charge_returned(250)).await,
-            PaymentOutcome::Noted
-        );
+        assert_noted(at, "evt_3", refund("re_1", 250, false)).await;
+        assert_noted(at, "evt_4", charge_returned(250)).await;
         assert_eq!(
             hear(at, "evt_2", charge_returned(250)).await,
             PaymentOutcome::Repeated
@@ -237,10 +242,7 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
             hear(at, "evt_5", refund("re_2", 750, false)).await,
             taken(75_000)
         );
-        assert_eq!(
-            hear(at, "evt_6", charge_returned(1_000)).await,
-            PaymentOutcome::Noted
-        );
+        assert_noted(at, "evt_6", charge_returned(1_000)).await;
         // 0.7 were spent.
         assert_eq!(available(at, account).await, -700);
         let refused = at.order(account, "on credit").await;
@@ -250,7 +252,8 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
         );
         // A task's refund and the next purchase fill the hole first.
         at.store
-            .credit_account(account, limits::PRICE, "by hand")
+            .accounts()
+            .credit(account, limits::PRICE, "by hand")
             .await
             .unwrap();
         assert_eq!(available(at, account).await, 0);
@@ -262,20 +265,14 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
 async fn money_told_back_before_it_was_told_paid_is_taken_back_at_once() {
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
-        assert_eq!(
-            hear(at, "evt_1", charge_returned(400)).await,
-            PaymentOutcome::Noted
-        );
-        let all = at
-            .store
-            .list_payments(&PaymentFilter::All, 10)
-            .await
-            .unwrap();
+        assert_noted(at, "evt_1", charge_returned(400)).await;
+        let all = listed(at, PaymentFilter::All).await;
         assert_eq!(all[0].state, PaymentState::Unknown);
         hear(at, "evt_2", PaymentNews::Paid(paid(&checkout))).await;
         assert_eq!(available(at, &checkout.account_id).await, 60_000);
         let lines = at
             .store
+            .accounts()
             .list_ledger(&checkout.account_id, 10)
             .await
             .unwrap();
@@ -299,25 +296,20 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
             PaymentOutcome::Reinstated(*account, fifty)
         );
         // Told late, it stays failed.
-        assert_eq!(
-            hear(at, "evt_4", refund("re_1", 500, false)).await,
-            PaymentOutcome::Noted
-        );
+        assert_noted(at, "evt_4", refund("re_1", 500, false)).await;
         hear(at, "evt_5", dispute(DisputeStep::Withdrawn)).await;
         assert_eq!(available(at, account).await, 0);
-        let found = at.store.find_checkout(account, &checkout.id).await.unwrap();
+        let found = at
+            .store
+            .payments()
+            .find_checkout(account, &checkout.id)
+            .await
+            .unwrap();
         assert!(found.unwrap().1.unwrap().in_dispute);
         hear(at, "evt_6", dispute(DisputeStep::Reinstated)).await;
         assert_eq!(available(at, account).await, 100_000);
-        assert_eq!(
-            hear(at, "evt_7", dispute(DisputeStep::Withdrawn)).await,
-            PaymentOutcome::Noted
-        );
-        let paid = at
-            .store
-            .list_payments(&PaymentFilter::All, 10)
-            .await
-            .unwrap();
+        assert_noted(at, "evt_7", dispute(DisputeStep::Withdrawn)).await;
+        let paid = listed(at, PaymentFilter::All).await;
         assert_eq!(paid[0].taken_back, Credits::ZERO);
         assert!(!paid[0].in_dispute);
     })
@@ -444,7 +436,7 @@ async fn a_crash_at_any_statement_or_commit_leaves_an_event_whole_or_unheard() {
 /// As the service does: told "unavailable", it sends the event again.
 async fn insist(at: &Setting, event: &PaymentEvent) {
     for _ in 0..3 {
-        let heard = at.store.record_payment_event(event).await;
+        let heard = at.store.payments().record_event(event).await;
         at.check_books().await;
         match heard {
             Ok(_) => return,
@@ -458,9 +450,10 @@ async fn insist(at: &Setting, event: &PaymentEvent) {
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_orders_an_hour_and_no_more() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("A buyer").await.unwrap().id;
+        let account = at.store.accounts().create("A buyer").await.unwrap().id;
         let package = package();
-        let opened = join_all((0..30).map(|_| at.store.open_checkout(&account, &package))).await;
+        let opened =
+            join_all((0..30).map(|_| at.store.payments().open_checkout(&account, &package))).await;
         let too_many = |outcome: &CheckoutOutcome| *outcome == CheckoutOutcome::TooMany;
         let refused = opened
             .iter()
@@ -470,7 +463,12 @@ async fn twenty_orders_an_hour_and_no_more() {
         at.clock.advance_seconds(3_600);
         order_of(at, &account).await;
         let nobody = AccountId::random().unwrap();
-        let outcome = at.store.open_checkout(&nobody, &package).await.unwrap();
+        let outcome = at
+            .store
+            .payments()
+            .open_checkout(&nobody, &package)
+            .await
+            .unwrap();
         assert_eq!(outcome, CheckoutOutcome::NoSuchAccount);
     })
     .await;
@@ -489,7 +487,7 @@ async fn ids_that_no_reference_could_hold_are_refused() {
                 payment: payment.to_owned(),
                 returned: 1,
             };
-            let refused = at.store.record_payment_event(&event(id, news)).await;
+            let refused = at.store.payments().record_event(&event(id, news)).await;
             assert!(
                 matches!(refused, Err(StoreError::Refused(_))),
                 "{refused:?}"

@@ -57,17 +57,17 @@ async fn a_task_keeps_its_price_when_the_price_changes() {
             (charged, Credits::ZERO)
         );
 
-        let days = at.store.list_days(&account, 0).await.unwrap();
+        let days = at.store.tasks().list_days(&account, 0).await.unwrap();
         assert_eq!((days.len(), days[0].charged), (1, charged));
         let priced = [
             (&before, limits::PRICE),
             (&after, DEARER),
             (&failing, DEARER),
         ];
-        let listed = at.store.list_tasks(&account, TaskFilter::All, None, 9);
+        let listed = at.store.tasks().list(&account, TaskFilter::All, None, 9);
         let listed = listed.await.unwrap();
         let of_anyone = OperatorTaskFilter::OfAccount(account);
-        let of_anyone = at.store.list_tasks_of_anyone(&of_anyone, 9).await.unwrap();
+        let of_anyone = at.store.operator().list_tasks(&of_anyone, 9).await.unwrap();
         for (task, price) in priced {
             assert_eq!(at.task(&account, &task.id).await.price, price);
             let record = listed.iter().find(|record| record.task.id == task.id);

@@ -72,7 +72,15 @@ impl<'a> Case<'a> {
     async fn new(world: &'a mut World) -> Self {
         let mut accounts = Vec::new();
         for _ in 0..ACCOUNTS {
-            accounts.push(world.store.create_account("A customer").await.unwrap().id);
+            accounts.push(
+                world
+                    .store
+                    .accounts()
+                    .create("A customer")
+                    .await
+                    .unwrap()
+                    .id,
+            );
         }
         let model = Model::new(ACCOUNTS);
         let mut case = Self {
@@ -147,7 +155,7 @@ impl<'a> Case<'a> {
             Step::Claim { count } => self.claim(count, crash).await,
             Step::FinishRefunds => {
                 let refunded = self
-                    .ask(crash, async |store| store.finish_refunds().await)
+                    .ask(crash, async |store| store.tasks().finish_refunds().await)
                     .await;
                 if crash != Crash::BeforeCommit {
                     let expected = self.model.refund();
@@ -170,7 +178,7 @@ impl<'a> Case<'a> {
         let request = RequestId::random().unwrap();
         let answer = self
             .ask(crash, async |store| {
-                store.create_task(&owner, &name, &order, &request).await
+                store.tasks().create(&owner, &name, &order, &request).await
             })
             .await;
         if crash == Crash::BeforeCommit {
@@ -206,6 +214,7 @@ impl<'a> Case<'a> {
             let window = self
                 .world
                 .store
+                .accounts()
                 .count_create_request(&self.accounts[account])
                 .await
                 .unwrap();
@@ -218,7 +227,7 @@ impl<'a> Case<'a> {
         let name = format!("{} {reference}", self.accounts[0]);
         let answer = self
             .ask(crash, async |store| {
-                store.credit_account(&owner, credits, &name).await
+                store.accounts().credit(&owner, credits, &name).await
             })
             .await;
         if crash == Crash::BeforeCommit {
@@ -234,7 +243,9 @@ impl<'a> Case<'a> {
 
     async fn claim(&mut self, count: u32, crash: Crash) {
         let answer = self
-            .ask(crash, async |store| store.claim("worker", count).await)
+            .ask(crash, async |store| {
+                store.tasks().claim("worker", count).await
+            })
             .await;
         if crash == Crash::BeforeCommit {
             return;
@@ -253,7 +264,9 @@ impl<'a> Case<'a> {
     }
 
     async fn reap(&mut self, crash: Crash) {
-        let answer = self.ask(crash, async |store| store.reap().await).await;
+        let answer = self
+            .ask(crash, async |store| store.tasks().reap().await)
+            .await;
         if crash == Crash::BeforeCommit {
             return;
         }
@@ -308,7 +321,7 @@ impl<'a> Case<'a> {
 
     async fn compare_accounts(&self) {
         for (at, id) in self.accounts.iter().enumerate() {
-            let account = self.world.store.find_account(id).await.unwrap().unwrap();
+            let account = self.world.store.accounts().find(id).await.unwrap().unwrap();
             let expected = &self.model.accounts[at];
             let money =
                 [account.available, account.reserved, account.charged].map(Credits::thousandths);
@@ -330,11 +343,11 @@ impl<'a> Case<'a> {
         self.reap(Crash::None).await;
         self.world.clock.advance_seconds(300);
         self.reap(Crash::None).await;
-        let refunded = self.world.store.finish_refunds().await.unwrap();
+        let refunded = self.world.store.tasks().finish_refunds().await.unwrap();
         assert_eq!(refunded, self.model.refund());
         self.compare_accounts().await;
         self.world.check_books().await;
-        let glance = self.world.store.queue_glance().await.unwrap();
+        let glance = self.world.store.tasks().queue_glance().await.unwrap();
         assert_eq!((glance.waiting, glance.claimed), (0, 0));
         self.world.cases += 1;
     }
@@ -347,8 +360,8 @@ async fn say(
     attempt: i64,
 ) -> Result<FenceOutcome, StoreError> {
     match *step {
-        Step::Heartbeat { .. } => store.heartbeat(task, attempt).await,
-        Step::Release { .. } => store.release(task, attempt).await,
+        Step::Heartbeat { .. } => store.tasks().heartbeat(task, attempt).await,
+        Step::Release { .. } => store.tasks().release(task, attempt).await,
         Step::Retry { crash, seconds, .. } => {
             let kind = if crash {
                 AttemptFailure::Crash
@@ -356,11 +369,13 @@ async fn say(
                 AttemptFailure::Transient
             };
             store
+                .tasks()
                 .retry_later(task, attempt, kind, u64::from(seconds) * 1_000)
                 .await
         }
         Step::Succeed { .. } => {
             store
+                .tasks()
                 .settle(
                     task,
                     attempt,
@@ -371,6 +386,7 @@ async fn say(
         }
         _ => {
             store
+                .tasks()
                 .settle(task, attempt, failure(), crate::Spent::slot(3.0))
                 .await
         }

@@ -11,21 +11,23 @@ const TEN: Credits = Credits::from_thousandths(10_000);
 #[tokio::test]
 async fn the_first_purchase_opens_access_and_later_ones_do_not_move_the_date() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("A customer").await.unwrap();
+        let account = at.store.accounts().create("A customer").await.unwrap();
         assert_eq!(
             (account.activated_at, account.available),
             (None, Credits::ZERO)
         );
         let first = at
             .store
-            .credit_account(&account.id, TEN, "payment 1")
+            .accounts()
+            .credit(&account.id, TEN, "payment 1")
             .await
             .unwrap();
         assert_eq!(first, PurchaseOutcome::Credited);
         let opened = at.store.now();
         at.clock.advance_seconds(100);
         at.store
-            .credit_account(&account.id, TEN, "payment 2")
+            .accounts()
+            .credit(&account.id, TEN, "payment 2")
             .await
             .unwrap();
         let standing = at.account(&account.id).await;
@@ -38,8 +40,9 @@ async fn the_first_purchase_opens_access_and_later_ones_do_not_move_the_date() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_reported_many_times_at_once_is_credited_once() {
     on_every_engine(async |at: &Setting| {
-        let account = at.store.create_account("A customer").await.unwrap().id;
-        let reports = join_all((0..20).map(|_| at.store.credit_account(&account, TEN, "p"))).await;
+        let account = at.store.accounts().create("A customer").await.unwrap().id;
+        let reports =
+            join_all((0..20).map(|_| at.store.accounts().credit(&account, TEN, "p"))).await;
         let credited = reports
             .iter()
             .filter(|answer| matches!(answer, Ok(PurchaseOutcome::Credited)))
@@ -57,21 +60,24 @@ async fn a_payment_reported_many_times_at_once_is_credited_once() {
 #[tokio::test]
 async fn a_reference_of_another_account_or_amount_is_taken() {
     on_every_engine(async |at: &Setting| {
-        let one = at.store.create_account("One").await.unwrap().id;
-        let other = at.store.create_account("Other").await.unwrap().id;
+        let one = at.store.accounts().create("One").await.unwrap().id;
+        let other = at.store.accounts().create("Other").await.unwrap().id;
         at.store
-            .credit_account(&one, TEN, "payment 1")
+            .accounts()
+            .credit(&one, TEN, "payment 1")
             .await
             .unwrap();
         let elsewhere = at
             .store
-            .credit_account(&other, TEN, "payment 1")
+            .accounts()
+            .credit(&other, TEN, "payment 1")
             .await
             .unwrap();
         let more = Credits::from_thousandths(10_001);
         let otherwise = at
             .store
-            .credit_account(&one, more, "payment 1")
+            .accounts()
+            .credit(&one, more, "payment 1")
             .await
             .unwrap();
         assert_eq!([elsewhere, otherwise], [PurchaseOutcome::ReferenceTaken; 2]);
@@ -87,23 +93,40 @@ async fn what_is_no_purchase_is_refused() {
         let nobody = AccountId::random().unwrap();
         let answer = at
             .store
-            .credit_account(&nobody, TEN, "payment 1")
+            .accounts()
+            .credit(&nobody, TEN, "payment 1")
             .await
             .unwrap();
         assert_eq!(answer, PurchaseOutcome::NoSuchAccount);
-        let account = at.store.create_account("A customer").await.unwrap().id;
+        let account = at.store.accounts().create("A customer").await.unwrap().id;
         let minus = Credits::from_thousandths(-1);
         let (long, most) = ("r".repeat(201), Credits::from_thousandths(i64::MAX));
         for (credits, reference) in [(Credits::ZERO, "a"), (minus, "a"), (TEN, ""), (TEN, &long)] {
-            let answer = at.store.credit_account(&account, credits, reference).await;
+            let answer = at
+                .store
+                .accounts()
+                .credit(&account, credits, reference)
+                .await;
             assert!(
                 matches!(answer, Err(StoreError::Refused(_))),
                 "{credits} {reference}"
             );
         }
         // Two purchases that no 64 bits hold: the second is refused whole.
-        assert!(at.store.credit_account(&account, most, "b").await.is_ok());
-        assert!(at.store.credit_account(&account, most, "c").await.is_err());
+        assert!(
+            at.store
+                .accounts()
+                .credit(&account, most, "b")
+                .await
+                .is_ok()
+        );
+        assert!(
+            at.store
+                .accounts()
+                .credit(&account, most, "c")
+                .await
+                .is_err()
+        );
         assert_eq!(at.account(&account).await.available, most);
     })
     .await;
@@ -117,7 +140,7 @@ async fn the_ledger_tells_an_accounts_story_newest_first() {
         at.fail(&at.claimed().await).await;
         let succeeded = at.accepted(&account, "succeeds").await.id;
         at.succeed(&at.claimed().await).await;
-        let lines = at.store.list_ledger(&account, 10).await.unwrap();
+        let lines = at.store.accounts().list_ledger(&account, 10).await.unwrap();
         let story: Vec<_> = lines
             .iter()
             .rev()
@@ -140,7 +163,10 @@ async fn the_ledger_tells_an_accounts_story_newest_first() {
                 .unwrap()
                 .starts_with("payment of")
         );
-        assert_eq!(at.store.list_ledger(&account, 2).await.unwrap(), lines[..2]);
+        assert_eq!(
+            at.store.accounts().list_ledger(&account, 2).await.unwrap(),
+            lines[..2]
+        );
     })
     .await;
 }
@@ -150,15 +176,15 @@ async fn accounts_are_listed_oldest_first_and_names_have_1_to_100_characters() {
     on_every_engine(async |at: &Setting| {
         let mut made = Vec::new();
         for name in ["One", &"é".repeat(limits::NAME_CHARS_MAX)] {
-            made.push(at.store.create_account(name).await.unwrap());
+            made.push(at.store.accounts().create(name).await.unwrap());
             at.clock.advance_seconds(1);
         }
-        assert_eq!(at.store.list_accounts().await.unwrap(), made);
+        assert_eq!(at.store.accounts().list().await.unwrap(), made);
         for name in ["", &"a".repeat(limits::NAME_CHARS_MAX + 1)] {
-            assert!(at.store.create_account(name).await.is_err());
+            assert!(at.store.accounts().create(name).await.is_err());
         }
         let nobody = AccountId::random().unwrap();
-        assert_eq!(at.store.find_account(&nobody).await.unwrap(), None);
+        assert_eq!(at.store.accounts().find(&nobody).await.unwrap(), None);
     })
     .await;
 }

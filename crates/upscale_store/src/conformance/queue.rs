@@ -16,16 +16,16 @@ async fn jobs_are_claimed_in_order_of_arrival_and_none_twice() {
             let account = at.account_for(1).await;
             expected.push(at.accepted(&account, &format!("key {n}")).await.id);
         }
-        let first = at.store.claim("one", 2).await.unwrap();
-        let rest = at.store.claim("other", 10).await.unwrap();
+        let first = at.store.tasks().claim("one", 2).await.unwrap();
+        let rest = at.store.tasks().claim("other", 10).await.unwrap();
         let claimed: Vec<_> = first
             .iter()
             .chain(&rest)
             .map(|claim| claim.task_id)
             .collect();
         assert_eq!(claimed, expected);
-        assert_eq!(at.store.claim("third", 10).await.unwrap(), []);
-        assert_eq!(at.store.claim("third", 0).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("third", 10).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("third", 0).await.unwrap(), []);
     })
     .await;
 }
@@ -39,7 +39,7 @@ async fn a_burst_of_twenty_interleaves_with_a_newcomer() {
         }
         at.clock.advance_seconds(3);
         let late = at.accepted(&newcomer, "one").await;
-        let order: Vec<_> = at.store.claim("worker", 21).await.unwrap();
+        let order: Vec<_> = at.store.tasks().claim("worker", 21).await.unwrap();
         let place = order
             .iter()
             .position(|claim| claim.task_id == late.id)
@@ -59,7 +59,7 @@ async fn many_claimers_at_once_never_get_the_same_job() {
             let keys: Vec<String> = (0..20).map(|n| format!("key {n}")).collect();
             join_all(keys.iter().map(|key| at.accepted(&account, key))).await;
         }
-        let claims = join_all((0..40).map(|_| at.store.claim("worker", 2))).await;
+        let claims = join_all((0..40).map(|_| at.store.tasks().claim("worker", 2))).await;
         let claimed: Vec<_> = claims
             .into_iter()
             .flat_map(|claims| claims.unwrap())
@@ -83,9 +83,10 @@ async fn a_heartbeat_keeps_a_claim_and_silence_loses_it() {
         );
         for _ in 0..3 {
             at.clock.advance_seconds(limits::LEASE_SECONDS - 1);
-            assert_eq!(at.store.claim("other", 1).await.unwrap(), []);
+            assert_eq!(at.store.tasks().claim("other", 1).await.unwrap(), []);
             let beat = at
                 .store
+                .tasks()
                 .heartbeat(&claim.task_id, claim.attempt)
                 .await
                 .unwrap();
@@ -107,17 +108,20 @@ async fn assert_lost(at: &Setting, stale: &Claim) {
     let succeeded = Settlement::Succeeded(result_file());
     let transient = AttemptFailure::Transient;
     let answers = [
-        at.store.heartbeat(task, attempt).await.unwrap(),
-        at.store.release(task, attempt).await.unwrap(),
+        at.store.tasks().heartbeat(task, attempt).await.unwrap(),
+        at.store.tasks().release(task, attempt).await.unwrap(),
         at.store
+            .tasks()
             .retry_later(task, attempt, transient, 0)
             .await
             .unwrap(),
         at.store
+            .tasks()
             .settle(task, attempt, succeeded, crate::Spent::slot(1.0))
             .await
             .unwrap(),
         at.store
+            .tasks()
             .settle(task, attempt, failure(), crate::Spent::slot(1.0))
             .await
             .unwrap(),
@@ -138,7 +142,11 @@ async fn no_word_of_a_lost_claim_is_heard() {
             at.task(&account, &task.id).await.state,
             TaskState::Processing
         );
-        at.store.release(&live.task_id, live.attempt).await.unwrap();
+        at.store
+            .tasks()
+            .release(&live.task_id, live.attempt)
+            .await
+            .unwrap();
         assert_lost(at, &stale).await;
         assert_lost(at, &live).await;
         let last = at.claimed().await;
@@ -200,6 +208,7 @@ async fn a_release_counts_nothing_and_is_due_at_once() {
             );
             let released = at
                 .store
+                .tasks()
                 .release(&claim.task_id, claim.attempt)
                 .await
                 .unwrap();
@@ -217,15 +226,17 @@ async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
         let first = at.claimed().await;
         let (task, transient) = (&first.task_id, AttemptFailure::Transient);
         at.store
+            .tasks()
             .retry_later(task, first.attempt, transient, 5_000)
             .await
             .unwrap();
         at.clock.advance_seconds(4);
-        assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
         at.clock.advance_seconds(1);
         let second = at.claimed().await;
         assert_eq!((second.transient_failures, second.crashes), (1, 0));
         at.store
+            .tasks()
             .retry_later(task, second.attempt, AttemptFailure::Crash, 0)
             .await
             .unwrap();
@@ -234,6 +245,7 @@ async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
         let permanent = AttemptFailure::Permanent;
         let refused = at
             .store
+            .tasks()
             .retry_later(task, third.attempt, permanent, 0)
             .await;
         assert!(
@@ -248,19 +260,27 @@ async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
 async fn the_glance_counts_waiting_and_claimed_jobs_and_the_age_of_the_oldest() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(3).await;
-        assert_eq!(at.store.queue_glance().await.unwrap().oldest_seconds, 0);
+        assert_eq!(
+            at.store
+                .tasks()
+                .queue_glance()
+                .await
+                .unwrap()
+                .oldest_seconds,
+            0
+        );
         for n in 0..3 {
             at.accepted(&account, &format!("key {n}")).await;
         }
         at.claimed().await;
         at.clock.advance_seconds(7);
-        let glance = at.store.queue_glance().await.unwrap();
+        let glance = at.store.tasks().queue_glance().await.unwrap();
         assert_eq!(
             (glance.waiting, glance.claimed, glance.oldest_seconds),
             (2, 1, 7)
         );
         at.clock.advance_seconds(limits::LEASE_SECONDS);
-        let glance = at.store.queue_glance().await.unwrap();
+        let glance = at.store.tasks().queue_glance().await.unwrap();
         assert_eq!(
             (glance.waiting, glance.claimed),
             (3, 0),
@@ -278,6 +298,7 @@ async fn a_job_added_before_anyone_waits_still_wakes_the_claimer() {
         at.store.job_added().await;
         let claim = at.claimed().await;
         at.store
+            .tasks()
             .release(&claim.task_id, claim.attempt)
             .await
             .unwrap();

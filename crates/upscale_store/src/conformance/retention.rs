@@ -45,6 +45,7 @@ async fn succeeded(at: &Setting, account: &AccountId, key: &str) -> (TaskId, Res
     date(at, &format!("{}.png", file.name), at.store.now());
     let settlement = Settlement::Succeeded(file.clone());
     at.store
+        .tasks()
         .settle(&task, claim.attempt, settlement, crate::Spent::slot(1.0))
         .await
         .unwrap();
@@ -90,7 +91,7 @@ async fn only_tokens_name_results() {
             );
             assert!(at.results.open(name, None).await.is_err(), "{name:?}");
             assert!(at.results.delete(name).await.is_err(), "{name:?}");
-            assert_eq!(at.store.find_result(name).await.unwrap(), None);
+            assert_eq!(at.store.tasks().find_result(name).await.unwrap(), None);
         }
     })
     .await;
@@ -114,6 +115,7 @@ async fn a_result_goes_after_48_hours_and_its_record_stays() {
         assert!(read(at, &young.name, None).await.is_some());
         assert!(
             at.store
+                .tasks()
                 .find_result(&old.name)
                 .await
                 .unwrap()
@@ -122,6 +124,7 @@ async fn a_result_goes_after_48_hours_and_its_record_stays() {
         );
         assert!(
             !at.store
+                .tasks()
                 .find_result(&young.name)
                 .await
                 .unwrap()
@@ -146,6 +149,7 @@ async fn a_sweep_cut_off_between_file_and_row_is_finished_by_the_next() {
         at.results.delete(&file.name).await.unwrap();
         assert!(
             !at.store
+                .tasks()
                 .find_result(&file.name)
                 .await
                 .unwrap()
@@ -161,6 +165,7 @@ async fn a_sweep_cut_off_between_file_and_row_is_finished_by_the_next() {
         at.store.sweep(&at.results).await.unwrap();
         assert!(
             at.store
+                .tasks()
                 .find_result(&file.name)
                 .await
                 .unwrap()
@@ -215,25 +220,48 @@ async fn records_and_their_keys_are_forgotten_after_90_days_and_the_ledger_stays
         let (old, file) = succeeded(at, &account, "old").await;
         at.accepted(&account, "old and failed").await;
         at.fail(&at.claimed().await).await;
-        at.store.count_create_request(&account).await.unwrap();
+        at.store
+            .accounts()
+            .count_create_request(&account)
+            .await
+            .unwrap();
         at.clock.advance_seconds(DAY);
         let (young, _) = succeeded(at, &account, "young").await;
         at.clock
             .advance_seconds((limits::RECORD_RETENTION_DAYS - 1) * DAY);
         at.store.sweep(&at.results).await.unwrap();
-        assert!(at.store.find_task(&account, &old).await.unwrap().is_some());
-        at.clock.advance_seconds(DAY);
-        at.store.sweep(&at.results).await.unwrap();
-        assert_eq!(at.store.find_task(&account, &old).await.unwrap(), None);
-        assert_eq!(at.store.find_result(&file.name).await.unwrap(), None);
         assert!(
             at.store
-                .find_task(&account, &young)
+                .tasks()
+                .find(&account, &old)
                 .await
                 .unwrap()
                 .is_some()
         );
-        assert_eq!(at.store.list_ledger(&account, 100).await.unwrap().len(), 7);
+        at.clock.advance_seconds(DAY);
+        at.store.sweep(&at.results).await.unwrap();
+        assert_eq!(at.store.tasks().find(&account, &old).await.unwrap(), None);
+        assert_eq!(
+            at.store.tasks().find_result(&file.name).await.unwrap(),
+            None
+        );
+        assert!(
+            at.store
+                .tasks()
+                .find(&account, &young)
+                .await
+                .unwrap()
+                .is_some()
+        );
+        assert_eq!(
+            at.store
+                .accounts()
+                .list_ledger(&account, 100)
+                .await
+                .unwrap()
+                .len(),
+            7
+        );
         let again = at.order(&account, "old").await;
         assert!(
             matches!(again, CreateOutcome::Created(_)),
@@ -252,9 +280,9 @@ async fn a_task_still_owed_is_not_forgotten_however_old() {
             .advance_seconds((limits::RECORD_RETENTION_DAYS + 2) * DAY);
         at.store.sweep(&at.results).await.unwrap();
         assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
-        assert_eq!(at.store.reap().await.unwrap(), 1);
+        assert_eq!(at.store.tasks().reap().await.unwrap(), 1);
         at.store.sweep(&at.results).await.unwrap();
-        assert_eq!(at.store.find_task(&account, &task).await.unwrap(), None);
+        assert_eq!(at.store.tasks().find(&account, &task).await.unwrap(), None);
     })
     .await;
 }

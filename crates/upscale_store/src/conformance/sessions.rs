@@ -16,22 +16,24 @@ async fn a_session_lives_until_its_time_is_over_or_it_is_ended() {
         let [one, two] = [(); 2].map(|()| SecretToken::random().unwrap().hash());
         let opened = at.store.now();
         at.store
+            .users()
             .create_session(&ann.id, &one, None, 60)
             .await
             .unwrap();
         at.store
+            .users()
             .create_session(&ann.id, &two, None, 90)
             .await
             .unwrap();
-        let session = at.store.find_session(&one).await.unwrap().unwrap();
+        let session = at.store.users().find_session(&one).await.unwrap().unwrap();
         assert_eq!((&session.user, session.created_at), (&ann, opened));
         assert_eq!(session.expires_at, opened.plus_seconds(60));
         at.clock.advance_seconds(60);
-        assert_eq!(at.store.find_session(&one).await.unwrap(), None);
-        assert!(at.store.find_session(&two).await.unwrap().is_some());
-        at.store.end_session(&two).await.unwrap();
-        at.store.end_session(&two).await.unwrap();
-        assert_eq!(at.store.find_session(&two).await.unwrap(), None);
+        assert_eq!(at.store.users().find_session(&one).await.unwrap(), None);
+        assert!(at.store.users().find_session(&two).await.unwrap().is_some());
+        at.store.users().end_session(&two).await.unwrap();
+        at.store.users().end_session(&two).await.unwrap();
+        assert_eq!(at.store.users().find_session(&two).await.unwrap(), None);
     })
     .await;
 }
@@ -42,15 +44,17 @@ async fn a_session_that_takes_anothers_place_ends_it() {
         let ann = signed_up(at, "ann").await;
         let [one, two] = [(); 2].map(|()| SecretToken::random().unwrap().hash());
         at.store
+            .users()
             .create_session(&ann.id, &one, None, 60)
             .await
             .unwrap();
         at.store
+            .users()
             .create_session(&ann.id, &two, Some(&one), 60)
             .await
             .unwrap();
-        assert_eq!(at.store.find_session(&one).await.unwrap(), None);
-        assert!(at.store.find_session(&two).await.unwrap().is_some());
+        assert_eq!(at.store.users().find_session(&one).await.unwrap(), None);
+        assert!(at.store.users().find_session(&two).await.unwrap().is_some());
     })
     .await;
 }
@@ -62,14 +66,22 @@ async fn signing_out_everywhere_ends_all_sessions_of_this_user_alone() {
         let tokens = [(); 3].map(|()| SecretToken::random().unwrap().hash());
         for (user, token) in [&ann, &ann, &bob].into_iter().zip(&tokens) {
             at.store
+                .users()
                 .create_session(&user.id, token, None, 60)
                 .await
                 .unwrap();
         }
-        assert_eq!(at.store.end_sessions(&ann.id).await.unwrap(), 2);
+        assert_eq!(at.store.users().end_sessions(&ann.id).await.unwrap(), 2);
         let mut live = Vec::new();
         for token in &tokens {
-            live.push(at.store.find_session(token).await.unwrap().is_some());
+            live.push(
+                at.store
+                    .users()
+                    .find_session(token)
+                    .await
+                    .unwrap()
+                    .is_some(),
+            );
         }
         assert_eq!(live, [false, false, true]);
     })
@@ -79,7 +91,8 @@ async fn signing_out_everywhere_ends_all_sessions_of_this_user_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tries_are_counted_up_to_their_limit_however_many_come_at_once() {
     on_every_engine(async |at: &Setting| {
-        let tries = join_all((0..12).map(|_| at.store.count_attempt("address 1", 5, 900))).await;
+        let tries =
+            join_all((0..12).map(|_| at.store.users().count_attempt("address 1", 5, 900))).await;
         let allowed = tries
             .iter()
             .filter(|answer| matches!(answer, Ok(AttemptOutcome::Allowed)));
@@ -88,12 +101,12 @@ async fn tries_are_counted_up_to_their_limit_however_many_come_at_once() {
         let refused = AttemptOutcome::TooMany {
             retry_after_seconds: 800,
         };
-        let again = at.store.count_attempt("address 1", 5, 900).await;
+        let again = at.store.users().count_attempt("address 1", 5, 900).await;
         assert_eq!(again.unwrap(), refused);
-        let other = at.store.count_attempt("address 2", 5, 900).await;
+        let other = at.store.users().count_attempt("address 2", 5, 900).await;
         assert_eq!(other.unwrap(), AttemptOutcome::Allowed);
         at.clock.advance_seconds(800);
-        let later = at.store.count_attempt("address 1", 5, 900).await;
+        let later = at.store.users().count_attempt("address 1", 5, 900).await;
         assert_eq!(later.unwrap(), AttemptOutcome::Allowed);
     })
     .await;
@@ -106,14 +119,23 @@ async fn a_sweep_forgets_sessions_links_and_tries_whose_time_is_over() {
         for (number, seconds) in [60, 600].into_iter().enumerate() {
             let token = SecretToken::random().unwrap().hash();
             at.store
+                .users()
                 .create_session(&ann.id, &token, None, seconds)
                 .await
                 .unwrap();
             let subject = format!("address {number}");
-            at.store.count_attempt(&subject, 5, seconds).await.unwrap();
+            at.store
+                .users()
+                .count_attempt(&subject, 5, seconds)
+                .await
+                .unwrap();
         }
         let link = SecretToken::random().unwrap().hash();
-        at.store.create_reset(&ann.id, &link, 60).await.unwrap();
+        at.store
+            .users()
+            .create_reset(&ann.id, &link, 60)
+            .await
+            .unwrap();
         at.clock.advance_seconds(60);
         at.store.sweep(&at.results).await.unwrap();
         for (table, left) in [

@@ -22,7 +22,7 @@ pub(crate) async fn create_patiently(
 ) -> CreateOutcome {
     let (key, request) = (idempotency_key(key), RequestId::random().unwrap());
     for _ in 0..20 {
-        match store.create_task(account, &key, task, &request).await {
+        match store.tasks().create(account, &key, task, &request).await {
             Err(StoreError::Unavailable(why)) if why.contains("lock timeout") => {}
             outcome => return outcome.unwrap(),
         }
@@ -80,11 +80,12 @@ impl Setting {
 
     /// An account that has paid for this many tasks.
     pub(crate) async fn account_for(&self, tasks: i64) -> AccountId {
-        let account = self.store.create_account("A customer").await.unwrap().id;
+        let account = self.store.accounts().create("A customer").await.unwrap().id;
         let credits = Credits::from_thousandths(limits::PRICE.thousandths() * tasks);
         let reference = format!("payment of {account}");
         self.store
-            .credit_account(&account, credits, &reference)
+            .accounts()
+            .credit(&account, credits, &reference)
             .await
             .unwrap();
         account
@@ -92,11 +93,15 @@ impl Setting {
 
     /// A worker with slots enough that the backlog turns nobody away.
     pub(crate) async fn plenty_of_slots(&self) {
-        self.store.report_worker("plenty", 1_000).await.unwrap();
+        self.store
+            .tasks()
+            .report_worker("plenty", 1_000)
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn account(&self, account: &AccountId) -> Account {
-        self.store.find_account(account).await.unwrap().unwrap()
+        self.store.accounts().find(account).await.unwrap().unwrap()
     }
 
     /// Orders a 2x of the standing example under this key.
@@ -122,12 +127,17 @@ impl Setting {
     }
 
     pub(crate) async fn task(&self, account: &AccountId, task: &TaskId) -> Task {
-        self.store.find_task(account, task).await.unwrap().unwrap()
+        self.store
+            .tasks()
+            .find(account, task)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// The one job that is due.
     pub(crate) async fn claimed(&self) -> Claim {
-        let mut claims = self.store.claim("worker", 1).await.unwrap();
+        let mut claims = self.store.tasks().claim("worker", 1).await.unwrap();
         assert_eq!(claims.len(), 1, "one job must be due");
         claims.remove(0)
     }
@@ -135,6 +145,7 @@ impl Setting {
     pub(crate) async fn succeed(&self, claim: &Claim) -> FenceOutcome {
         let settlement = Settlement::Succeeded(result_file());
         self.store
+            .tasks()
             .settle(
                 &claim.task_id,
                 claim.attempt,
@@ -147,6 +158,7 @@ impl Setting {
 
     pub(crate) async fn fail(&self, claim: &Claim) -> FenceOutcome {
         self.store
+            .tasks()
             .settle(
                 &claim.task_id,
                 claim.attempt,

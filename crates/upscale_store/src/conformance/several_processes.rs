@@ -17,13 +17,14 @@ async fn processes(home: &Home, commits: Commits) -> Vec<Store> {
 }
 
 async fn rich_account(store: &Store) -> AccountId {
-    let account = store.create_account("A customer").await.unwrap().id;
+    let account = store.accounts().create("A customer").await.unwrap().id;
     let credits = Credits::from_thousandths(10_000_000);
     store
-        .credit_account(&account, credits, "a payment")
+        .accounts()
+        .credit(&account, credits, "a payment")
         .await
         .unwrap();
-    store.report_worker("plenty", 1_000).await.unwrap();
+    store.tasks().report_worker("plenty", 1_000).await.unwrap();
     account
 }
 
@@ -52,13 +53,13 @@ fn accepted(outcomes: &[CreateOutcome]) -> usize {
 
 async fn end_all(stores: &[Store]) {
     for store in stores.iter().cycle() {
-        let claims = store.claim("worker", 20).await.unwrap();
+        let claims = store.tasks().claim("worker", 20).await.unwrap();
         if claims.is_empty() {
             return;
         }
         let settled = join_all(claims.iter().map(|claim| {
             let settlement = Settlement::Succeeded(result_file());
-            store.settle(
+            store.tasks().settle(
                 &claim.task_id,
                 claim.attempt,
                 settlement,
@@ -84,7 +85,7 @@ async fn a_new_file_opened_by_many_at_once_is_made_once() {
         let stores = processes(&home, Commits::Durable).await;
         let account = rich_account(&stores[0]).await;
         for store in &stores {
-            assert!(store.find_account(&account).await.unwrap().is_some());
+            assert!(store.accounts().find(&account).await.unwrap().is_some());
             assert_eq!(store.signing_keys().await.unwrap().len(), 1);
         }
     }
@@ -95,7 +96,11 @@ async fn sixty_requests_a_minute_hold_across_processes() {
     for home in Home::every() {
         let stores = processes(&home, Commits::Durable).await;
         let account = rich_account(&stores[0]).await;
-        let counts = (0..200).map(|n| stores[n % PROCESSES].count_create_request(&account));
+        let counts = (0..200).map(|n| {
+            stores[n % PROCESSES]
+                .accounts()
+                .count_create_request(&account)
+        });
         let windows = join_all(counts).await;
         let allowed = windows
             .into_iter()
@@ -148,7 +153,7 @@ async fn identical_creates_of_all_processes_make_one_task_a_key() {
                 .count();
             assert_eq!(replayed, 63);
         }
-        let standing = stores[0].find_account(&account).await.unwrap().unwrap();
+        let standing = stores[0].accounts().find(&account).await.unwrap().unwrap();
         assert_eq!(
             standing.reserved.thousandths(),
             15 * limits::PRICE.thousandths()
@@ -163,16 +168,27 @@ async fn a_key_revoked_by_one_process_is_refused_by_the_next_request_to_another(
         let stores = processes(&home, Commits::Durable).await;
         let account = rich_account(&stores[0]).await;
         let (record, key) = stores[0]
+            .accounts()
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
             .unwrap();
         for store in &stores {
-            assert!(store.find_caller(&key.hash()).await.unwrap().is_some());
+            assert!(
+                store
+                    .accounts()
+                    .find_caller(&key.hash())
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         }
-        stores[3].revoke_key(&record.id).await.unwrap();
+        stores[3].accounts().revoke_key(&record.id).await.unwrap();
         for store in &stores {
-            assert_eq!(store.find_caller(&key.hash()).await.unwrap(), None);
+            assert_eq!(
+                store.accounts().find_caller(&key.hash()).await.unwrap(),
+                None
+            );
         }
     }
 }
@@ -183,7 +199,8 @@ async fn jobs_are_handed_out_once_across_processes() {
         let stores = processes(&home, Commits::Durable).await;
         let account = rich_account(&stores[0]).await;
         order_many(&stores, &account, "task", 20).await;
-        let claims = join_all((0..40).map(|n| stores[n % PROCESSES].claim("worker", 1))).await;
+        let claims =
+            join_all((0..40).map(|n| stores[n % PROCESSES].tasks().claim("worker", 1))).await;
         let mut tasks: Vec<_> = claims
             .into_iter()
             .flat_map(|claims| claims.unwrap())
@@ -200,13 +217,15 @@ async fn jobs_are_handed_out_once_across_processes() {
 async fn one_payment_reported_for_two_accounts_at_once_is_credited_to_one() {
     for home in Home::every() {
         let stores = processes(&home, Commits::Durable).await;
-        let first = stores[0].create_account("One").await.unwrap().id;
-        let second = stores[0].create_account("Other").await.unwrap().id;
+        let first = stores[0].accounts().create("One").await.unwrap().id;
+        let second = stores[0].accounts().create("Other").await.unwrap().id;
         for payment in 0..10 {
             let reference = format!("payment {payment}");
             let reports = (0..PROCESSES).map(|n| {
                 let account = if n % 2 == 0 { &first } else { &second };
-                stores[n].credit_account(account, limits::PRICE, &reference)
+                stores[n]
+                    .accounts()
+                    .credit(account, limits::PRICE, &reference)
             });
             let outcomes: Vec<_> = join_all(reports)
                 .await

@@ -12,7 +12,11 @@ pub(super) fn email(name: &str) -> Email {
 
 /// Somebody who signed up.
 pub(super) async fn signed_up(at: &Setting, name: &str) -> User {
-    let made = at.store.create_user(None, &email(name), Some("hash")).await;
+    let made = at
+        .store
+        .users()
+        .create(None, &email(name), Some("hash"))
+        .await;
     match made.unwrap() {
         UserOutcome::Created(user) => user,
         other => panic!("{name}: {other:?}"),
@@ -26,12 +30,15 @@ async fn who_signs_up_has_an_account_that_has_not_paid() {
         let account = at.account(&user.account_id).await;
         assert_eq!(account.name, "ann@example.org");
         assert_eq!(account.activated_at, None);
-        assert_eq!(at.store.list_keys(&account.id).await.unwrap(), []);
-        let found = at.store.find_user(&email("ann")).await.unwrap();
+        assert_eq!(
+            at.store.accounts().list_keys(&account.id).await.unwrap(),
+            []
+        );
+        let found = at.store.users().find(&email("ann")).await.unwrap();
         assert_eq!(found.as_ref(), Some(&user));
         assert_eq!(user.password_hash.as_deref(), Some("hash"));
-        assert_eq!(at.store.find_user(&email("bob")).await.unwrap(), None);
-        assert_eq!(at.store.list_users().await.unwrap(), [user]);
+        assert_eq!(at.store.users().find(&email("bob")).await.unwrap(), None);
+        assert_eq!(at.store.users().list().await.unwrap(), [user]);
     })
     .await;
 }
@@ -42,7 +49,7 @@ async fn an_account_may_have_several_users_and_nobody_joins_one_that_is_not_ther
         let account = at.account_for(1).await;
         for name in ["ann", "bob"] {
             let address = email(name);
-            let made = at.store.create_user(Some(&account), &address, None);
+            let made = at.store.users().create(Some(&account), &address, None);
             let UserOutcome::Created(user) = made.await.unwrap() else {
                 panic!("{name} was not made");
             };
@@ -50,9 +57,9 @@ async fn an_account_may_have_several_users_and_nobody_joins_one_that_is_not_ther
         }
         let nobody = AccountId::random().unwrap();
         let address = email("eve");
-        let made = at.store.create_user(Some(&nobody), &address, None);
+        let made = at.store.users().create(Some(&nobody), &address, None);
         assert_eq!(made.await.unwrap(), UserOutcome::NoSuchAccount);
-        assert_eq!(at.store.find_user(&email("eve")).await.unwrap(), None);
+        assert_eq!(at.store.users().find(&email("eve")).await.unwrap(), None);
     })
     .await;
 }
@@ -61,14 +68,14 @@ async fn an_account_may_have_several_users_and_nobody_joins_one_that_is_not_ther
 async fn of_many_who_take_one_address_at_once_one_gets_it_and_no_account_is_left_over() {
     on_every_engine(async |at: &Setting| {
         let address = email("ann");
-        let tries = join_all((0..8).map(|_| at.store.create_user(None, &address, None))).await;
+        let tries = join_all((0..8).map(|_| at.store.users().create(None, &address, None))).await;
         let made = tries
             .iter()
             .filter(|made| matches!(made, Ok(UserOutcome::Created(_))));
         assert_eq!(made.count(), 1, "{tries:?}");
-        let again = at.store.create_user(None, &address, None).await.unwrap();
+        let again = at.store.users().create(None, &address, None).await.unwrap();
         assert_eq!(again, UserOutcome::EmailTaken);
-        assert_eq!(at.store.list_accounts().await.unwrap().len(), 1);
+        assert_eq!(at.store.accounts().list().await.unwrap().len(), 1);
     })
     .await;
 }
@@ -79,19 +86,29 @@ async fn a_new_password_ends_every_session_and_every_reset_link_of_its_user_alon
         let (ann, bob) = (signed_up(at, "ann").await, signed_up(at, "bob").await);
         let [a, b, link] = [(); 3].map(|()| SecretToken::random().unwrap().hash());
         at.store
+            .users()
             .create_session(&ann.id, &a, None, 60)
             .await
             .unwrap();
         at.store
+            .users()
             .create_session(&bob.id, &b, None, 60)
             .await
             .unwrap();
-        at.store.create_reset(&ann.id, &link, 60).await.unwrap();
-        at.store.set_password(&ann.id, "another").await.unwrap();
-        assert_eq!(at.store.find_session(&a).await.unwrap(), None);
-        assert!(at.store.find_session(&b).await.unwrap().is_some());
-        assert_eq!(at.store.find_reset(&link).await.unwrap(), None);
-        let ann = at.store.find_user(&email("ann")).await.unwrap().unwrap();
+        at.store
+            .users()
+            .create_reset(&ann.id, &link, 60)
+            .await
+            .unwrap();
+        at.store
+            .users()
+            .set_password(&ann.id, "another")
+            .await
+            .unwrap();
+        assert_eq!(at.store.users().find_session(&a).await.unwrap(), None);
+        assert!(at.store.users().find_session(&b).await.unwrap().is_some());
+        assert_eq!(at.store.users().find_reset(&link).await.unwrap(), None);
+        let ann = at.store.users().find(&email("ann")).await.unwrap().unwrap();
         assert_eq!(ann.password_hash.as_deref(), Some("another"));
     })
     .await;
@@ -102,18 +119,30 @@ async fn a_reset_link_works_once_and_only_in_its_time() {
     on_every_engine(async |at: &Setting| {
         let ann = signed_up(at, "ann").await;
         let [old, link, late] = [(); 3].map(|()| SecretToken::random().unwrap().hash());
-        at.store.create_reset(&ann.id, &old, 60).await.unwrap();
-        at.store.create_reset(&ann.id, &link, 60).await.unwrap();
-        assert_eq!(at.store.find_reset(&old).await.unwrap(), None);
-        assert!(at.store.find_reset(&link).await.unwrap().is_some());
-        let uses = join_all((0..4).map(|_| at.store.use_reset(&link, "new"))).await;
+        at.store
+            .users()
+            .create_reset(&ann.id, &old, 60)
+            .await
+            .unwrap();
+        at.store
+            .users()
+            .create_reset(&ann.id, &link, 60)
+            .await
+            .unwrap();
+        assert_eq!(at.store.users().find_reset(&old).await.unwrap(), None);
+        assert!(at.store.users().find_reset(&link).await.unwrap().is_some());
+        let uses = join_all((0..4).map(|_| at.store.users().use_reset(&link, "new"))).await;
         let used = uses.into_iter().filter(|used| *used.as_ref().unwrap());
         assert_eq!(used.count(), 1);
-        at.store.create_reset(&ann.id, &late, 60).await.unwrap();
+        at.store
+            .users()
+            .create_reset(&ann.id, &late, 60)
+            .await
+            .unwrap();
         at.clock.advance_seconds(60);
-        assert_eq!(at.store.find_reset(&late).await.unwrap(), None);
-        assert!(!at.store.use_reset(&late, "newer").await.unwrap());
-        let ann = at.store.find_user(&email("ann")).await.unwrap().unwrap();
+        assert_eq!(at.store.users().find_reset(&late).await.unwrap(), None);
+        assert!(!at.store.users().use_reset(&late, "newer").await.unwrap());
+        let ann = at.store.users().find(&email("ann")).await.unwrap().unwrap();
         assert_eq!(ann.password_hash.as_deref(), Some("new"));
     })
     .await;
@@ -123,16 +152,26 @@ async fn a_reset_link_works_once_and_only_in_its_time() {
 async fn a_code_of_the_second_factor_is_taken_once() {
     on_every_engine(async |at: &Setting| {
         let ann = signed_up(at, "ann").await;
-        at.store.set_totp(&ann.id, Some("SECRET")).await.unwrap();
-        let found = at.store.find_user(&email("ann")).await.unwrap().unwrap();
+        at.store
+            .users()
+            .set_totp(&ann.id, Some("SECRET"))
+            .await
+            .unwrap();
+        let found = at.store.users().find(&email("ann")).await.unwrap().unwrap();
         assert_eq!(found.totp_secret.as_deref(), Some("SECRET"));
-        let take = async |step| at.store.take_totp_step(&ann.id, step).await.unwrap();
+        let take = async |step| {
+            at.store
+                .users()
+                .take_totp_step(&ann.id, step)
+                .await
+                .unwrap()
+        };
         assert!(take(100).await);
         assert!(!take(100).await);
         assert!(!take(99).await);
         assert!(take(101).await);
-        at.store.set_totp(&ann.id, None).await.unwrap();
-        let found = at.store.find_user(&email("ann")).await.unwrap().unwrap();
+        at.store.users().set_totp(&ann.id, None).await.unwrap();
+        let found = at.store.users().find(&email("ann")).await.unwrap().unwrap();
         assert_eq!(found.totp_secret, None);
     })
     .await;

@@ -3,10 +3,10 @@
 
 use upscale_core::{AccountId, Credits, KeyId, OwnLimits, TaskId, TokenHash, UserId};
 
-use super::{check_adjustment, check_limits, direction, show_limits};
+use super::{Operator, check_adjustment, check_limits, direction, show_limits};
 use crate::{
     Account, ActionKind, AdjustOutcome, KeyRecord, OnBehalf, OperatorAction, PurchaseOutcome,
-    RefundOutcome, Store, StoreError, User,
+    RefundOutcome, StoreError, User,
     accounts::{
         find_account,
         keys::revoke_key,
@@ -19,11 +19,11 @@ use crate::{
     users::{create_reset, lock_user},
 };
 
-impl Store {
+impl Operator<'_> {
     /// Sets the account's limits in place of what was set before; a number that is none is the contract's. Counts
     /// from the next request on. Where nothing changes nothing is recorded. None when there is no such account.
     pub async fn set_limits(
-        &self,
+        self,
         account: &AccountId,
         own: OwnLimits,
         by: &OnBehalf,
@@ -31,14 +31,15 @@ impl Store {
         by.check()?;
         check_limits(own)?;
         let (account, by) = (*account, by.clone());
-        self.write(async move |tx: &mut Tx| set_limits(tx, &account, own, &by).await)
+        self.store
+            .write(async move |tx: &mut Tx| set_limits(tx, &account, own, &by).await)
             .await
     }
 
     /// Gives (above 0) or takes (below 0) credits, once a reference (1 to 200 bytes). Never takes more than is
     /// available, and opens no access: that is what a purchase does.
-    pub async fn adjust_account(
-        &self,
+    pub async fn adjust(
+        self,
         account: &AccountId,
         credits: Credits,
         reference: &str,
@@ -47,21 +48,24 @@ impl Store {
         by.check()?;
         check_adjustment(credits, reference)?;
         let (account, reference, by) = (*account, reference.to_owned(), by.clone());
-        self.write(async move |tx: &mut Tx| {
-            adjust_account(tx, &account, credits, &reference, &by).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                adjust_account(tx, &account, credits, &reference, &by).await
+            })
+            .await
     }
 
     /// Returns the credits of a failed task whose refund hangs.
     pub async fn retry_refund(
-        &self,
+        self,
         task: &TaskId,
         by: &OnBehalf,
     ) -> Result<RefundOutcome, StoreError> {
         by.check()?;
         let (task, by) = (*task, by.clone());
-        let retried = self.write(async move |tx: &mut Tx| retry_refund(tx, &task, &by).await);
+        let retried = self
+            .store
+            .write(async move |tx: &mut Tx| retry_refund(tx, &task, &by).await);
         let outcome = retried.await?;
         if outcome == RefundOutcome::Refunded {
             count_refunds(1);
@@ -69,9 +73,9 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Books a purchase that an operator was told of: as [`Store::credit_account`], with who and why.
+    /// Books a purchase that an operator was told of: as [`crate::Accounts::credit`], with who and why.
     pub async fn book_purchase(
-        &self,
+        self,
         account: &AccountId,
         credits: Credits,
         reference: &str,
@@ -80,28 +84,30 @@ impl Store {
         by.check()?;
         check_purchase(credits, reference)?;
         let (account, reference, by) = (*account, reference.to_owned(), by.clone());
-        self.write(async move |tx: &mut Tx| {
-            book_purchase(tx, &account, credits, &reference, &by).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                book_purchase(tx, &account, credits, &reference, &by).await
+            })
+            .await
     }
 
     /// Revokes anybody's key: refused from the next request on. Recorded once; none when there is no such key.
-    pub async fn revoke_key_of_anyone(
-        &self,
+    pub async fn revoke_key(
+        self,
         key: &KeyId,
         by: &OnBehalf,
     ) -> Result<Option<KeyRecord>, StoreError> {
         by.check()?;
         let (key, by) = (*key, by.clone());
-        self.write(async move |tx: &mut Tx| revoke_key_of_anyone(tx, &key, &by).await)
+        self.store
+            .write(async move |tx: &mut Tx| revoke_key_of_anyone(tx, &key, &by).await)
             .await
     }
 
-    /// A link that sets a new password, as [`Store::create_reset`], for a user who asked an operator. The same link
+    /// A link that sets a new password, as [`crate::Users::create_reset`], for a user who asked an operator. The same link
     /// asked for again changes and records nothing. None when there is no such user.
-    pub async fn reset_password_of(
-        &self,
+    pub async fn reset_password(
+        self,
         user: &UserId,
         reset: &TokenHash,
         seconds: i64,
@@ -109,21 +115,22 @@ impl Store {
     ) -> Result<Option<User>, StoreError> {
         by.check()?;
         let (user, reset, by) = (*user, reset.clone(), by.clone());
-        self.write(async move |tx: &mut Tx| {
-            reset_password_of(tx, &user, &reset, seconds, &by).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                reset_password_of(tx, &user, &reset, seconds, &by).await
+            })
+            .await
     }
 
     /// What operators did, of one account or of all: those whose number is below this one, newest first.
     pub async fn list_actions(
-        &self,
+        self,
         account: Option<&AccountId>,
         before: i64,
         limit: u32,
     ) -> Result<Vec<OperatorAction>, StoreError> {
         let account = account.copied();
-        self.read(async move |tx: &mut Tx| match account {
+        self.store.read(async move |tx: &mut Tx| match account {
             Some(account) => {
                 let sql = "SELECT * FROM operator_action WHERE account_id = $1 AND sequence < $2
                      ORDER BY sequence DESC LIMIT $3";

@@ -6,10 +6,16 @@ use upscale_core::{
     limits::{ACCOUNT_LIMIT_MAX, NAME_CHARS_MAX, REASON_CHARS_MAX},
 };
 
-use crate::{LedgerKind, Purse, StoreError, accounts::purchase::check_reference};
+use crate::{LedgerKind, Purse, Store, StoreError, accounts::purchase::check_reference};
 
 mod actions;
 mod overview;
+
+/// The verbs of operators, on anyone's account, with who and why where they change something; of [`Store::operator`].
+#[derive(Debug, Clone, Copy)]
+pub struct Operator<'a> {
+    pub(crate) store: &'a Store,
+}
 
 /// Who did something, and why: kept with what was done, for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]

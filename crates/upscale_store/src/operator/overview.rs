@@ -3,9 +3,10 @@
 
 use upscale_core::{RequestId, TaskId, Timestamp};
 
+use super::Operator;
 use crate::{
     JobRecord, LedgerKind, LedgerSum, OldTransaction, OperatorTask, OperatorTaskFilter, Purse,
-    Store, StoreError, WorkerRecord, row::Row, tasks::row::task, tx::Tx,
+    StoreError, WorkerRecord, row::Row, tasks::row::task, tx::Tx,
 };
 
 /// Old transactions listed at most.
@@ -13,23 +14,21 @@ const LISTED_MAX: u32 = 20;
 const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM task LEFT JOIN job ON job.task_id = task.id";
 
-impl Store {
+impl Operator<'_> {
     /// The task, whoever's it is.
-    pub async fn find_task_of_anyone(
-        &self,
-        task: &TaskId,
-    ) -> Result<Option<OperatorTask>, StoreError> {
+    pub async fn find_task(self, task: &TaskId) -> Result<Option<OperatorTask>, StoreError> {
         let task = *task;
-        self.read(async move |tx: &mut Tx| {
-            let sql = format!("{RECORD} WHERE task.id = $1");
-            tx.find(&sql, &[&task], task_record).await
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let sql = format!("{RECORD} WHERE task.id = $1");
+                tx.find(&sql, &[&task], task_record).await
+            })
+            .await
     }
 
     /// Tasks of anyone.
-    pub async fn list_tasks_of_anyone(
-        &self,
+    pub async fn list_tasks(
+        self,
         filter: &OperatorTaskFilter,
         limit: u32,
     ) -> Result<Vec<OperatorTask>, StoreError> {
@@ -52,32 +51,35 @@ impl Store {
             ),
         };
         let sql = format!("{RECORD} WHERE {condition} LIMIT $2");
-        self.read(async move |tx: &mut Tx| tx.list(&sql, &[&value, &limit], task_record).await)
+        self.store
+            .read(async move |tx: &mut Tx| tx.list(&sql, &[&value, &limit], task_record).await)
             .await
     }
 
     /// Workers that reported within the last day, the latest first.
-    pub async fn list_workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.read(async |tx: &mut Tx| {
-            let (now, lease) = (tx.now, tx.options.lease_seconds);
-            let sql = "SELECT id, slots, seen_at FROM worker ORDER BY seen_at DESC, id LIMIT 1000";
-            let worker = |row: &dyn Row| {
-                let seen_at = row.time("seen_at")?;
-                Ok(WorkerRecord {
-                    id: row.string("id")?,
-                    slots: row.whole("slots")?,
-                    seen_at,
-                    alive: now < seen_at.plus_seconds(lease),
-                })
-            };
-            tx.list(sql, &[], worker).await
-        })
-        .await
+    pub async fn list_workers(self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.store
+            .read(async |tx: &mut Tx| {
+                let (now, lease) = (tx.now, tx.options.lease_seconds);
+                let sql =
+                    "SELECT id, slots, seen_at FROM worker ORDER BY seen_at DESC, id LIMIT 1000";
+                let worker = |row: &dyn Row| {
+                    let seen_at = row.time("seen_at")?;
+                    Ok(WorkerRecord {
+                        id: row.string("id")?,
+                        slots: row.whole("slots")?,
+                        seen_at,
+                        alive: now < seen_at.plus_seconds(lease),
+                    })
+                };
+                tx.list(sql, &[], worker).await
+            })
+            .await
     }
 
     /// The ledger of all accounts added up, kind by kind. Reads every line.
-    pub async fn sum_ledger(&self) -> Result<Vec<LedgerSum>, StoreError> {
-        self.snapshot(async |tx: &mut Tx| {
+    pub async fn sum_ledger(self) -> Result<Vec<LedgerSum>, StoreError> {
+        self.store.snapshot(async |tx: &mut Tx| {
             tx.list(
                 "SELECT kind, debit, credit, count(*) AS transfers, CAST(sum(amount) AS BIGINT) AS amount FROM ledger
                  GROUP BY kind, debit, credit ORDER BY min(sequence)",
@@ -90,8 +92,8 @@ impl Store {
     }
 
     /// The ledger's lines from this moment on added up, kind by kind. Reads them and those of the hour before.
-    pub async fn sum_ledger_since(&self, from: Timestamp) -> Result<Vec<LedgerSum>, StoreError> {
-        self.read(async move |tx: &mut Tx| {
+    pub async fn sum_ledger_since(self, from: Timestamp) -> Result<Vec<LedgerSum>, StoreError> {
+        self.store.read(async move |tx: &mut Tx| {
             // There is no index by time. Numbers grow with it but for moments, so the last line of an hour before
             // stands below all that are wanted; it is found from the newest backwards.
             tx.list(
@@ -115,27 +117,28 @@ impl Store {
     /// idling in one), so an old one is somebody else's: a forgotten console, a dump, a replica's feedback. Of other
     /// roles' sessions the server tells nothing unless ours may see them (`GRANT pg_read_all_stats`).
     pub async fn list_old_transactions(
-        &self,
+        self,
         seconds: i64,
     ) -> Result<Vec<OldTransaction>, StoreError> {
-        self.read(async move |tx: &mut Tx| {
-            if !tx.is_shared() {
-                return Ok(Vec::new());
-            }
-            tx.list(
-                "SELECT CAST(pid AS BIGINT) AS process, coalesce(usename, '') AS role,
+        self.store
+            .read(async move |tx: &mut Tx| {
+                if !tx.is_shared() {
+                    return Ok(Vec::new());
+                }
+                tx.list(
+                    "SELECT CAST(pid AS BIGINT) AS process, coalesce(usename, '') AS role,
                      coalesce(application_name, '') AS application, coalesce(state, '') AS state,
                      CAST(extract(epoch FROM clock_timestamp() - xact_start) AS BIGINT) AS seconds
                  FROM pg_stat_activity
                  WHERE datname = current_database() AND pid <> pg_backend_pid()
                      AND xact_start < clock_timestamp() - make_interval(secs => CAST($1 AS BIGINT))
                  ORDER BY xact_start LIMIT $2",
-                &[&seconds, &LISTED_MAX],
-                old_transaction,
-            )
+                    &[&seconds, &LISTED_MAX],
+                    old_transaction,
+                )
+                .await
+            })
             .await
-        })
-        .await
     }
 }
 

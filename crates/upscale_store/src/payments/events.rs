@@ -6,12 +6,12 @@ use upscale_core::{
 };
 
 use super::{
-    PaidFacts, PaymentFacts, Verdict, balance, check_event, cursor_values, judge,
+    PaidFacts, PaymentFacts, Payments, Verdict, balance, check_event, cursor_values, judge,
     movement_reference,
 };
 use crate::{
     Checkout, CheckoutOutcome, DisputeStep, PaidSession, PaymentCursor, PaymentEvent,
-    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, Store, StoreError,
+    PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, StoreError,
     accounts::{
         ledger::{Transfer, transfer},
         purchase::{find_purchase, purchase},
@@ -25,61 +25,62 @@ const SELECT_PAYMENT: &str = "SELECT payment.*, package, EXISTS (SELECT 1 FROM p
      WHERE payment_id = payment.id AND kind = 'dispute' AND undone = 0) AS in_dispute
      FROM payment LEFT JOIN checkout ON checkout.id = checkout_id";
 
-impl Store {
+impl Payments<'_> {
     /// Keeps an order, so that a payment can be compared with it.
     pub async fn open_checkout(
-        &self,
+        self,
         account: &AccountId,
         package: &Package,
     ) -> Result<CheckoutOutcome, StoreError> {
         let (account, package) = (*account, package.clone());
-        self.write(async move |tx: &mut Tx| open_checkout(tx, &account, &package).await)
+        self.store
+            .write(async move |tx: &mut Tx| open_checkout(tx, &account, &package).await)
             .await
     }
 
     /// Takes in one event: itself, its payment and the ledger in one transaction, so that an event that comes again
     /// after a crash finds all of it or nothing. Events may come in any order and any number of times.
-    pub async fn record_payment_event(
-        &self,
-        event: &PaymentEvent,
-    ) -> Result<PaymentOutcome, StoreError> {
+    pub async fn record_event(self, event: &PaymentEvent) -> Result<PaymentOutcome, StoreError> {
         check_event(event)?;
         let event = event.clone();
-        self.write(async move |tx: &mut Tx| record_event(tx, &event).await)
+        self.store
+            .write(async move |tx: &mut Tx| record_event(tx, &event).await)
             .await
     }
 
     /// An order of this account with the payment that was credited for it, if one was.
     pub async fn find_checkout(
-        &self,
+        self,
         account: &AccountId,
         checkout: &CheckoutId,
     ) -> Result<Option<(Checkout, Option<PaymentRecord>)>, StoreError> {
         let (account, id) = (*account, *checkout);
-        self.read(async move |tx: &mut Tx| {
-            let checkout = find_checkout(tx, &id).await?;
-            let Some(checkout) = checkout.filter(|checkout| checkout.account_id == account) else {
-                return Ok(None);
-            };
-            let sql = format!("{SELECT_PAYMENT} WHERE checkout_id = $1 AND state = 'credited'");
-            let payment = tx.find(&sql, &[&id], payment_record).await?;
-            Ok(Some((checkout, payment)))
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let checkout = find_checkout(tx, &id).await?;
+                let Some(checkout) = checkout.filter(|checkout| checkout.account_id == account)
+                else {
+                    return Ok(None);
+                };
+                let sql = format!("{SELECT_PAYMENT} WHERE checkout_id = $1 AND state = 'credited'");
+                let payment = tx.find(&sql, &[&id], payment_record).await?;
+                Ok(Some((checkout, payment)))
+            })
+            .await
     }
 
     /// Payments, newest first.
-    pub async fn list_payments(
-        &self,
+    pub async fn list(
+        self,
         filter: &PaymentFilter,
         limit: u32,
     ) -> Result<Vec<PaymentRecord>, StoreError> {
-        self.list_payments_after(filter, None, limit).await
+        self.list_after(filter, None, limit).await
     }
 
     /// The same, those after this one: a page of them.
-    pub async fn list_payments_after(
-        &self,
+    pub async fn list_after(
+        self,
         filter: &PaymentFilter,
         after: Option<&PaymentCursor>,
         limit: u32,
@@ -94,11 +95,12 @@ impl Store {
              ORDER BY first_at DESC, payment.id LIMIT $4"
         );
         let (first_at, id) = cursor_values(after);
-        self.read(async move |tx: &mut Tx| {
-            tx.list(&sql, &[&value, &first_at, &id, &limit], payment_record)
-                .await
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.list(&sql, &[&value, &first_at, &id, &limit], payment_record)
+                    .await
+            })
+            .await
     }
 }
 

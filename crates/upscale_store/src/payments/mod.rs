@@ -6,9 +6,15 @@ use upscale_core::{
     returned_amount,
 };
 
-use crate::StoreError;
+use crate::{Store, StoreError};
 
 mod events;
+
+/// The verbs of purchases through a payment service; of [`Store::payments`].
+#[derive(Debug, Clone, Copy)]
+pub struct Payments<'a> {
+    pub(crate) store: &'a Store,
+}
 
 /// An order of credits at the price of its moment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,9 +54,9 @@ async fn many_that_meet_a_database_without_tables_make_them_once() {
     };
     let clock = Clock::manual(NOON);
     let stores = join_all((0..4).map(|_| home.open(&clock, Commits::Durable))).await;
-    let account = stores[0].create_account("A customer").await.unwrap().id;
+    let account = stores[0].accounts().create("A customer").await.unwrap().id;
     for store in &stores {
-        assert!(store.find_account(&account).await.unwrap().is_some());
+        assert!(store.accounts().find(&account).await.unwrap().is_some());
         assert_eq!(store.signing_keys().await.unwrap().len(), 1);
     }
 }
@@ -91,7 +91,7 @@ async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
     other.batch_execute(&lock).await.unwrap();
     let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
     let order = example(Scale::X2);
-    let waits = at.store.create_task(&locked, &key, &order, &request);
+    let waits = at.store.tasks().create(&locked, &key, &order, &request);
     let goes_on = at.accepted(&free, "the key");
     let (waited, _) = futures_util::join!(waits, goes_on);
     assert_unavailable(waited);
@@ -117,10 +117,10 @@ async fn poison_whose_account_is_busy_is_left_to_the_next_claim() {
     let other = outsider(&at).await;
     let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
     other.batch_execute(&lock).await.unwrap();
-    assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+    assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
     assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
     other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(at.store.claim("worker", 1).await.unwrap(), []);
+    assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
     let state = at.task(&account, &task).await.state;
     assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
     at.check_books().await;
@@ -149,22 +149,35 @@ async fn a_caller_that_goes_away_leaves_nothing_behind_and_no_connection_unusabl
 #[tokio::test]
 async fn a_transaction_that_somebody_left_open_is_named() {
     let Some(at) = postgres().await else { return };
-    assert_eq!(at.store.list_old_transactions(0).await.unwrap(), []);
+    assert_eq!(
+        at.store.operator().list_old_transactions(0).await.unwrap(),
+        []
+    );
     let other = outsider(&at).await;
     other
         .batch_execute("SET application_name = 'forgotten'; BEGIN; SELECT 1")
         .await
         .unwrap();
-    let old = at.store.list_old_transactions(0).await.unwrap();
+    let old = at.store.operator().list_old_transactions(0).await.unwrap();
     let [one] = &old[..] else { panic!("{old:?}") };
     assert_eq!(
         (one.application.as_str(), one.state.as_str()),
         ("forgotten", "idle in transaction")
     );
     assert_eq!(one.user, "upscale");
-    assert_eq!(at.store.list_old_transactions(3_600).await.unwrap(), []);
+    assert_eq!(
+        at.store
+            .operator()
+            .list_old_transactions(3_600)
+            .await
+            .unwrap(),
+        []
+    );
     other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(at.store.list_old_transactions(0).await.unwrap(), []);
+    assert_eq!(
+        at.store.operator().list_old_transactions(0).await.unwrap(),
+        []
+    );
 }
 
 /// One number, asked as KEDA asks: the text of the answer, read as a number.
@@ -201,7 +214,7 @@ async fn the_queries_for_autoscaling_say_what_is_owed() {
     at.plenty_of_slots().await;
     for n in 0..12 {
         // From the guess of the first start over measured paces: 3 s a job settles, one is claimed, the others wait.
-        let glance = at.store.queue_glance().await.unwrap();
+        let glance = at.store.tasks().queue_glance().await.unwrap();
         assert_eq!(glance.waiting + glance.claimed, n);
         let owed = f64::from(n) * glance.seconds_per_job;
         let seconds = number_in_words(&keda, &chart).await;
@@ -213,16 +226,18 @@ async fn the_queries_for_autoscaling_say_what_is_owed() {
         assert_eq!(busy, (owed / 30.0).ceil(), "{n} jobs");
         at.accepted(&account, &format!("kept {n}")).await;
         at.accepted(&account, &format!("done {n}")).await;
-        let claims = at.store.claim("worker", 2).await.unwrap();
+        let claims = at.store.tasks().claim("worker", 2).await.unwrap();
         let settlement = Settlement::Succeeded(result_file());
         let (task, attempt) = (&claims[0].task_id, claims[0].attempt);
         let seconds = f64::from(n) * 7.0;
         let settled = at
             .store
+            .tasks()
             .settle(task, attempt, settlement, Spent::slot(seconds))
             .await;
         settled.unwrap();
         at.store
+            .tasks()
             .release(&claims[1].task_id, claims[1].attempt)
             .await
             .unwrap();
@@ -236,25 +251,28 @@ async fn a_server_that_dies_is_unavailable_and_loses_nothing_that_was_answered()
     let options = StoreOptions::default();
     let opened = Store::open_postgres(&server.url("dies"), 4, Clock::System, options).await;
     let store = opened.unwrap();
-    let account = store.create_account("A customer").await.unwrap().id;
+    let account = store.accounts().create("A customer").await.unwrap().id;
     let credited = store
-        .credit_account(&account, limits::PRICE, "a payment")
+        .accounts()
+        .credit(&account, limits::PRICE, "a payment")
         .await;
     credited.unwrap();
     server.stop_immediately().unwrap();
     assert_unavailable(
         store
-            .credit_account(&account, limits::PRICE, "another")
+            .accounts()
+            .credit(&account, limits::PRICE, "another")
             .await,
     );
-    assert_unavailable(store.find_account(&account).await);
+    assert_unavailable(store.accounts().find(&account).await);
     assert_unavailable(store.check_writable().await);
     server.start_again().unwrap();
     store.check_writable().await.unwrap();
-    let standing = store.find_account(&account).await.unwrap().unwrap();
+    let standing = store.accounts().find(&account).await.unwrap().unwrap();
     assert_eq!(standing.available, limits::PRICE);
     let again = store
-        .credit_account(&account, limits::PRICE, "a payment")
+        .accounts()
+        .credit(&account, limits::PRICE, "a payment")
         .await;
     assert_eq!(again.unwrap(), PurchaseOutcome::AlreadyCredited);
     assert_eq!(store.audit(None).await.unwrap().breaches, []);
@@ -280,7 +298,7 @@ async fn without_a_hand_the_servers_clock_counts() {
         "{apart} microseconds from the server"
     );
     assert_eq!(at_noon.now(), NOON);
-    let account = store.create_account("A customer").await.unwrap();
+    let account = store.accounts().create("A customer").await.unwrap();
     assert!(account.created_at.micros() > NOON.micros());
 }
 

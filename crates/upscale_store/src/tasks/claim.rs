@@ -4,12 +4,13 @@
 use upscale_core::{FailureMessage, RequestId, SourceUrl, TaskId};
 
 use super::{
+    Tasks,
     due_job::{CLAIMS_MAX, Claimed, DueJob, NextAttempt, ROUNDS_MAX},
     queue::oldest_prio_at,
     row::parameters,
     settle::fail_task,
 };
-use crate::{Claim, Store, StoreError, row::Row, tx::Tx};
+use crate::{Claim, StoreError, row::Row, tx::Tx};
 
 /// Due jobs in order; the last of it keeps the order of arrival where two are equal.
 const DUE: &str =
@@ -17,13 +18,14 @@ const DUE: &str =
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3 ORDER BY job.prio_at,";
 
-impl Store {
+impl Tasks<'_> {
     /// Takes up to `count` due jobs, at most 64, first come first served but for bursts; an expired lease
     /// counts as a crash. Poison (2 crashes) is failed and refunded here, not handed out; nothing past its
     /// deadline is handed out either.
-    pub async fn claim(&self, worker: &str, count: u32) -> Result<Vec<Claim>, StoreError> {
+    pub async fn claim(self, worker: &str, count: u32) -> Result<Vec<Claim>, StoreError> {
         let worker = worker.to_owned();
         let claimed = self
+            .store
             .write(async move |tx: &mut Tx| claim(tx, &worker, count.min(CLAIMS_MAX)).await)
             .await?;
         self.refund_now(claimed.failed).await;

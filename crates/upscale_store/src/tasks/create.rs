@@ -8,12 +8,13 @@ use upscale_core::{
 };
 
 use super::{
+    Tasks,
     order::{Order, Standing, known_key},
     queue::queue_facts,
     row::{INSERT_TASK, insert_task, task},
 };
 use crate::{
-    CreateOutcome, Store, StoreError,
+    CreateOutcome, StoreError,
     accounts::ledger::{Transfer, transfer},
     row::Row,
     tx::Tx,
@@ -23,11 +24,11 @@ const INSERT_JOB: &str =
     "INSERT INTO job (task_id, account_id, created_at, prio_at, visible_at, deadline_at)
      VALUES ($1, $2, $3, $4, $3, $5)";
 
-impl Store {
+impl Tasks<'_> {
     /// One transaction: replay, conflict, limits, credits, capacity, then reserve + task + job. After
     /// `Unavailable` the same call settles whether it was accepted.
-    pub async fn create_task(
-        &self,
+    pub async fn create(
+        self,
         account: &AccountId,
         key: &IdempotencyKey,
         task: &NewTask,
@@ -47,9 +48,12 @@ impl Store {
                 Err(StoreError::Corrupt(what))
             }
         };
-        let outcome = self.write_locked(lock, *account, |_| Ok(()), verb).await?;
+        let outcome = self
+            .store
+            .write_locked(lock, *account, |_| Ok(()), verb)
+            .await?;
         if matches!(outcome, CreateOutcome::Created(_)) {
-            self.tell_job_added();
+            self.store.tell_job_added();
         }
         Ok(outcome)
     }

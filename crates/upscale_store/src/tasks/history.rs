@@ -2,8 +2,8 @@
 
 use upscale_core::{AccountId, Credits, SourceUrl, Task, TaskId, Timestamp, is_token};
 
-use super::row;
-use crate::{ResultRecord, Store, StoreError, row::Row, tx::Tx};
+use super::{Tasks, row};
+use crate::{ResultRecord, StoreError, row::Row, tx::Tx};
 
 const OWNED: &str = "SELECT * FROM task WHERE id = $1 AND account_id = $2";
 
@@ -116,52 +116,55 @@ pub struct DayOfUse {
     pub charged: Credits,
 }
 
-impl Store {
+impl Tasks<'_> {
     /// Only the owner's.
-    pub async fn find_task(
-        &self,
+    pub async fn find(
+        self,
         account: &AccountId,
         task: &TaskId,
     ) -> Result<Option<Task>, StoreError> {
         let (account, task) = (*account, *task);
-        self.read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], row::task).await)
+        self.store
+            .read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], row::task).await)
             .await
     }
 
     /// One task with all that is recorded; only the owner's.
-    pub async fn find_task_record(
-        &self,
+    pub async fn find_record(
+        self,
         account: &AccountId,
         task: &TaskId,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let (account, task) = (*account, *task);
-        self.read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], task_record).await)
+        self.store
+            .read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], task_record).await)
             .await
     }
 
     /// The result with this name; it stays known after its bytes were removed, as long as its task.
-    pub async fn find_result(&self, name: &str) -> Result<Option<ResultRecord>, StoreError> {
+    pub async fn find_result(self, name: &str) -> Result<Option<ResultRecord>, StoreError> {
         if !is_token(name) {
             return Ok(None);
         }
         let name = name.to_owned();
-        self.read(async move |tx: &mut Tx| {
-            let sql = "SELECT * FROM task WHERE result_name = $1";
-            tx.find(sql, &[&name], result_record).await
-        })
-        .await
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let sql = "SELECT * FROM task WHERE result_name = $1";
+                tx.find(sql, &[&name], result_record).await
+            })
+            .await
     }
 
     /// A page of the account's tasks, newest first.
-    pub async fn list_tasks(
-        &self,
+    pub async fn list(
+        self,
         account: &AccountId,
         filter: TaskFilter,
         after: Option<&TaskCursor>,
         limit: u32,
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let (account, after) = (*account, after.cloned());
-        self.read(async move |tx: &mut Tx| {
+        self.store.read(async move |tx: &mut Tx| {
             let (day, at, id) = after
                 .as_ref()
                 .map_or((i64::MAX, i64::MAX, ""), |after| {
@@ -184,12 +187,12 @@ impl Store {
     /// The account's days from this one on, oldest first; days without a task are left out, and so are records past
     /// retention.
     pub async fn list_days(
-        &self,
+        self,
         account: &AccountId,
         from_day: i64,
     ) -> Result<Vec<DayOfUse>, StoreError> {
         let account = *account;
-        self.read(async move |tx: &mut Tx| {
+        self.store.read(async move |tx: &mut Tx| {
             tx.list(
                 "SELECT day, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
                      count(*) FILTER (WHERE state = 'failed') AS failed,

@@ -3,40 +3,42 @@
 
 use upscale_core::{AttemptFailure, TaskId};
 
-use super::due_job::retry_counts;
-use crate::{FenceOutcome, Store, StoreError, param::Params, tx::Tx};
+use super::{Tasks, due_job::retry_counts};
+use crate::{FenceOutcome, StoreError, param::Params, tx::Tx};
 
-impl Store {
+impl Tasks<'_> {
     /// Renews the lease.
-    pub async fn heartbeat(&self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
+    pub async fn heartbeat(self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
         let task = *task;
-        self.write(async move |tx: &mut Tx| {
-            let until = tx.now.plus_seconds(tx.options.lease_seconds);
-            let sql = "UPDATE job SET visible_at = $3
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let until = tx.now.plus_seconds(tx.options.lease_seconds);
+                let sql = "UPDATE job SET visible_at = $3
                  WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
-            fenced(tx, sql, &[&task, &attempt, &until]).await
-        })
-        .await
+                fenced(tx, sql, &[&task, &attempt, &until]).await
+            })
+            .await
     }
 
     /// Gives the job back unharmed (shutdown): no crash, no failure.
-    pub async fn release(&self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
+    pub async fn release(self, task: &TaskId, attempt: i64) -> Result<FenceOutcome, StoreError> {
         let task = *task;
         let outcome = self
+            .store
             .write(async move |tx: &mut Tx| {
                 let sql = "UPDATE job SET visible_at = $3, worker = NULL
                      WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
                 fenced(tx, sql, &[&task, &attempt, &tx.now]).await
             })
             .await?;
-        self.tell_job_added();
+        self.store.tell_job_added();
         Ok(outcome)
     }
 
     /// Gives the job back after a transient failure or a crash of the child, counted, due after the delay
     /// (at most 60 s). A permanent failure is settled, never retried: `Refused`.
     pub async fn retry_later(
-        &self,
+        self,
         task: &TaskId,
         attempt: i64,
         failure: AttemptFailure,
@@ -44,14 +46,15 @@ impl Store {
     ) -> Result<FenceOutcome, StoreError> {
         let (transient, crash, delay_micros) = retry_counts(task, failure, delay_millis)?;
         let task = *task;
-        self.write(async move |tx: &mut Tx| {
-            let due_at = tx.now.micros() + delay_micros;
-            let sql = "UPDATE job SET visible_at = $3, worker = NULL,
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let due_at = tx.now.micros() + delay_micros;
+                let sql = "UPDATE job SET visible_at = $3, worker = NULL,
                      transient_failures = transient_failures + $4, crashes = crashes + $5
                  WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
-            fenced(tx, sql, &[&task, &attempt, &due_at, &transient, &crash]).await
-        })
-        .await
+                fenced(tx, sql, &[&task, &attempt, &due_at, &transient, &crash]).await
+            })
+            .await
     }
 }
 

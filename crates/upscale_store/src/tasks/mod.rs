@@ -11,3 +11,11 @@ pub(crate) mod queue;
 mod reap;
 pub(crate) mod row;
 pub(crate) mod settle;
+
+use crate::Store;
+
+/// The verbs of tasks, their queue and the workers that empty it; of [`Store::tasks`].
+#[derive(Debug, Clone, Copy)]
+pub struct Tasks<'a> {
+    pub(crate) store: &'a Store,
+}

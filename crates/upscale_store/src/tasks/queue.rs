@@ -3,38 +3,42 @@
 
 use upscale_core::{QueueFacts, Timestamp, limits::DEADLINE_SECONDS, next_pace};
 
+use super::Tasks;
 use super::pace::{self, whole};
-use crate::{QueueGlance, Store, StoreError, row::Row, tx::Tx};
+use crate::{QueueGlance, StoreError, row::Row, tx::Tx};
 
-impl Store {
+impl Tasks<'_> {
     /// The queue at a glance.
-    pub async fn queue_glance(&self) -> Result<QueueGlance, StoreError> {
-        self.snapshot(async |tx: &mut Tx| queue_glance(tx).await)
+    pub async fn queue_glance(self) -> Result<QueueGlance, StoreError> {
+        self.store
+            .snapshot(async |tx: &mut Tx| queue_glance(tx).await)
             .await
     }
 
     /// Says that this worker lives and how many jobs it takes at a time; silent for a lease, it is not counted.
-    pub async fn report_worker(&self, worker: &str, slots: u32) -> Result<(), StoreError> {
+    pub async fn report_worker(self, worker: &str, slots: u32) -> Result<(), StoreError> {
         let worker = worker.to_owned();
-        self.write(async move |tx: &mut Tx| {
-            tx.execute_one(
-                "INSERT INTO worker (id, slots, seen_at) VALUES ($1, $2, $3)
+        self.store
+            .write(async move |tx: &mut Tx| {
+                tx.execute_one(
+                    "INSERT INTO worker (id, slots, seen_at) VALUES ($1, $2, $3)
                  ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, seen_at = excluded.seen_at",
-                &[&worker, &slots, &tx.now],
-            )
+                    &[&worker, &slots, &tx.now],
+                )
+                .await
+            })
             .await
-        })
-        .await
     }
 
     /// Forgets a worker that stops.
-    pub async fn remove_worker(&self, worker: &str) -> Result<(), StoreError> {
+    pub async fn remove_worker(self, worker: &str) -> Result<(), StoreError> {
         let worker = worker.to_owned();
-        self.write(async move |tx: &mut Tx| {
-            let sql = "DELETE FROM worker WHERE id = $1";
-            tx.execute(sql, &[&worker]).await.map(drop)
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let sql = "DELETE FROM worker WHERE id = $1";
+                tx.execute(sql, &[&worker]).await.map(drop)
+            })
+            .await
     }
 }
 

@@ -3,18 +3,19 @@
 use upscale_core::TaskId;
 
 use super::{
+    Tasks,
     due_job::{RETRY_DELAY_SECONDS_MAX, overdue_message},
     settle::fail_task,
 };
-use crate::{Store, StoreError, tx::Tx};
+use crate::{StoreError, tx::Tx};
 
 /// Tasks one call ends at most.
 const REAPED_A_PAGE: u32 = 100;
 
-impl Store {
+impl Tasks<'_> {
     /// Fails and refunds up to a page of tasks past their deadline; how many.
-    pub async fn reap(&self) -> Result<u32, StoreError> {
-        let overdue = self.write(async |tx: &mut Tx| reap(tx).await).await?;
+    pub async fn reap(self) -> Result<u32, StoreError> {
+        let overdue = self.store.write(async |tx: &mut Tx| reap(tx).await).await?;
         let reaped = u32::try_from(overdue.len()).unwrap_or(u32::MAX);
         self.refund_now(overdue).await;
         Ok(reaped)

@@ -5,12 +5,13 @@ use futures_util::try_join;
 use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId};
 
 use super::{
+    Tasks,
     lease::fenced,
     queue::{lock_pace, record_pace},
     row::{check_result, owner_and_price},
 };
 use crate::{
-    FenceOutcome, Settlement, Spent, Stages, Store, StoreError,
+    FenceOutcome, Settlement, Spent, Stages, StoreError,
     accounts::ledger::{Transfer, transfer},
     param::Params,
     tx::Tx,
@@ -22,11 +23,11 @@ const LOCK_OWNER: &str =
     "SELECT account_id, price FROM task JOIN account ON account.id = task.account_id
      WHERE task.id = $1 FOR NO KEY UPDATE OF account";
 
-impl Store {
+impl Tasks<'_> {
     /// The end: fence first, then state and ledger, commit. A failure's refund is a second durable step that
     /// follows at once. A result's bytes must be durable before this is called.
     pub async fn settle(
-        &self,
+        self,
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
@@ -44,7 +45,7 @@ impl Store {
 
     /// The first step alone: a failed task is left with its refund pending, as a crash before the second leaves it.
     pub(crate) async fn settle_first_step(
-        &self,
+        self,
         task: &TaskId,
         attempt: i64,
         settlement: Settlement,
@@ -55,25 +56,30 @@ impl Store {
             Some(owner) => settle(tx, &task, attempt, &settlement, &owner, spent).await,
             None => Ok(FenceOutcome::Lost),
         };
-        self.write_locked(LOCK_OWNER, task, owner_and_price, verb)
+        self.store
+            .write_locked(LOCK_OWNER, task, owner_and_price, verb)
             .await
     }
 
     /// Returns credits that a crash left pending, up to a page; how many.
-    pub async fn finish_refunds(&self) -> Result<u32, StoreError> {
-        let refunded = self.write(async |tx: &mut Tx| finish_refunds(tx).await);
+    pub async fn finish_refunds(self) -> Result<u32, StoreError> {
+        let refunded = self
+            .store
+            .write(async |tx: &mut Tx| finish_refunds(tx).await);
         let refunded = refunded.await?;
         count_refunds(refunded);
         Ok(refunded)
     }
 
     /// The second step of failing. The failure is durable already, so an error here is no error of the
-    /// caller's: the refunds stay pending and [`Store::finish_refunds`] returns them.
-    pub(crate) async fn refund_now(&self, failed: Vec<TaskId>) {
+    /// caller's: the refunds stay pending and [`Tasks::finish_refunds`] returns them.
+    pub(crate) async fn refund_now(self, failed: Vec<TaskId>) {
         if failed.is_empty() {
             return;
         }
-        let refunded = self.write(async move |tx: &mut Tx| refund_all(tx, &failed).await);
+        let refunded = self
+            .store
+            .write(async move |tx: &mut Tx| refund_all(tx, &failed).await);
         match refunded.await {
             Ok(refunded) => count_refunds(refunded),
             Err(error) => tracing::warn!(%error, "refunds stay pending"),

@@ -4,12 +4,18 @@ use std::fmt;
 
 use upscale_core::{AccountId, Email, Timestamp, UserId, limits::NAME_CHARS_MAX};
 
-use crate::{StoreError, row::Row};
+use crate::{Store, StoreError, row::Row};
 
 mod passwords;
 mod sessions;
 
 pub(crate) use self::passwords::{create_reset, lock_user};
+
+/// The verbs of users: their passwords, second factors, sessions and counted tries; of [`Store::users`].
+#[derive(Debug, Clone, Copy)]
+pub struct Users<'a> {
+    pub(crate) store: &'a Store,
+}
 
 /// A person who may sign in. Every user belongs to one account.
 #[derive(Clone, PartialEq, Eq)]

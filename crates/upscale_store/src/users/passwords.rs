@@ -2,38 +2,40 @@
 
 use upscale_core::{AccountId, Email, TokenHash, UserId};
 
-use super::{account_name, user};
-use crate::{Store, StoreError, User, UserOutcome, accounts::create_account, tx::Tx};
+use super::{Users, account_name, user};
+use crate::{StoreError, User, UserOutcome, accounts::create_account, tx::Tx};
 
 /// Users one listing shows at most.
 const LISTED_MAX: u32 = 10_000;
 
-impl Store {
+impl Users<'_> {
     /// A new user of this account, or of a new one that is called by the address.
-    pub async fn create_user(
-        &self,
+    pub async fn create(
+        self,
         account: Option<&AccountId>,
         email: &Email,
         password_hash: Option<&str>,
     ) -> Result<UserOutcome, StoreError> {
         let (account, email) = (account.copied(), email.clone());
         let password_hash = password_hash.map(str::to_owned);
-        self.write(async move |tx: &mut Tx| {
-            create_user(tx, account.as_ref(), &email, password_hash.as_deref()).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                create_user(tx, account.as_ref(), &email, password_hash.as_deref()).await
+            })
+            .await
     }
 
     /// The user who signs in with this address.
-    pub async fn find_user(&self, email: &Email) -> Result<Option<User>, StoreError> {
+    pub async fn find(self, email: &Email) -> Result<Option<User>, StoreError> {
         let email = email.clone();
-        self.read(async move |tx: &mut Tx| find_by_email(tx, &email).await)
+        self.store
+            .read(async move |tx: &mut Tx| find_by_email(tx, &email).await)
             .await
     }
 
     /// Every user, oldest first, at most 10,000.
-    pub async fn list_users(&self) -> Result<Vec<User>, StoreError> {
-        self.read(async |tx: &mut Tx| {
+    pub async fn list(self) -> Result<Vec<User>, StoreError> {
+        self.store.read(async |tx: &mut Tx| {
             let sql = "SELECT *, id AS user_id FROM console_user ORDER BY created_at, console_user.id LIMIT $1";
             tx.list(sql, &[&LISTED_MAX], user).await
         })
@@ -41,37 +43,41 @@ impl Store {
     }
 
     /// The people who sign in for this account, oldest first, at most 10,000.
-    pub async fn list_users_of(&self, account: &AccountId) -> Result<Vec<User>, StoreError> {
+    pub async fn list_of(self, account: &AccountId) -> Result<Vec<User>, StoreError> {
         let account = *account;
-        self.read(async move |tx: &mut Tx| {
-            let sql = "SELECT *, id AS user_id FROM console_user WHERE account_id = $1
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let sql = "SELECT *, id AS user_id FROM console_user WHERE account_id = $1
                  ORDER BY created_at, console_user.id LIMIT $2";
-            tx.list(sql, &[&account, &LISTED_MAX], user).await
-        })
-        .await
+                tx.list(sql, &[&account, &LISTED_MAX], user).await
+            })
+            .await
     }
 
     /// Another password: every session of the user ends, every reset link dies.
-    pub async fn set_password(&self, user: &UserId, password_hash: &str) -> Result<(), StoreError> {
+    pub async fn set_password(self, user: &UserId, password_hash: &str) -> Result<(), StoreError> {
         let (user, password_hash) = (*user, password_hash.to_owned());
-        self.write(async move |tx: &mut Tx| set_password(tx, &user, &password_hash).await)
+        self.store
+            .write(async move |tx: &mut Tx| set_password(tx, &user, &password_hash).await)
             .await
     }
 
     /// Turns the second factor on with this secret (base32), or off.
-    pub async fn set_totp(&self, user: &UserId, secret: Option<&str>) -> Result<(), StoreError> {
+    pub async fn set_totp(self, user: &UserId, secret: Option<&str>) -> Result<(), StoreError> {
         let (user, secret) = (*user, secret.map(str::to_owned));
-        self.write(async move |tx: &mut Tx| {
-            let sql = "UPDATE console_user SET totp_secret = $2, totp_last_step = 0 WHERE id = $1";
-            tx.execute_one(sql, &[&user, &secret]).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let sql =
+                    "UPDATE console_user SET totp_secret = $2, totp_last_step = 0 WHERE id = $1";
+                tx.execute_one(sql, &[&user, &secret]).await
+            })
+            .await
     }
 
     /// Takes the code of this 30-second step; false when it, or a later one, was taken before.
-    pub async fn take_totp_step(&self, user: &UserId, step: i64) -> Result<bool, StoreError> {
+    pub async fn take_totp_step(self, user: &UserId, step: i64) -> Result<bool, StoreError> {
         let user = *user;
-        self.write(async move |tx: &mut Tx| {
+        self.store.write(async move |tx: &mut Tx| {
             let sql =
                 "UPDATE console_user SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2";
             Ok(tx.execute(sql, &[&user, &step]).await? == 1)
@@ -81,31 +87,34 @@ impl Store {
 
     /// A link that sets a new password once, within this time; earlier ones of the user die.
     pub async fn create_reset(
-        &self,
+        self,
         user: &UserId,
         reset: &TokenHash,
         seconds: i64,
     ) -> Result<(), StoreError> {
         let (user, reset) = (*user, reset.clone());
-        self.write(async move |tx: &mut Tx| create_reset(tx, &user, &reset, seconds).await)
+        self.store
+            .write(async move |tx: &mut Tx| create_reset(tx, &user, &reset, seconds).await)
             .await
     }
 
     /// Whose password the link would set, while it lives.
-    pub async fn find_reset(&self, reset: &TokenHash) -> Result<Option<User>, StoreError> {
+    pub async fn find_reset(self, reset: &TokenHash) -> Result<Option<User>, StoreError> {
         let reset = reset.clone();
-        self.read(async move |tx: &mut Tx| find_reset(tx, &reset, "").await)
+        self.store
+            .read(async move |tx: &mut Tx| find_reset(tx, &reset, "").await)
             .await
     }
 
-    /// Uses the link up: as [`Store::set_password`]. False when it was used before or is too old.
+    /// Uses the link up: as [`Users::set_password`]. False when it was used before or is too old.
     pub async fn use_reset(
-        &self,
+        self,
         reset: &TokenHash,
         password_hash: &str,
     ) -> Result<bool, StoreError> {
         let (reset, password_hash) = (reset.clone(), password_hash.to_owned());
-        self.write(async move |tx: &mut Tx| use_reset(tx, &reset, &password_hash).await)
+        self.store
+            .write(async move |tx: &mut Tx| use_reset(tx, &reset, &password_hash).await)
             .await
     }
 }

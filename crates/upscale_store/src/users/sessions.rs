@@ -2,30 +2,32 @@
 
 use upscale_core::{Timestamp, TokenHash, UserId};
 
-use super::user;
-use crate::{AttemptOutcome, Session, Store, StoreError, row::Row, tx::Tx};
+use super::{Users, user};
+use crate::{AttemptOutcome, Session, StoreError, row::Row, tx::Tx};
 
-impl Store {
+impl Users<'_> {
     /// A session that lives this long; the one it replaces ends in the same commit.
     pub async fn create_session(
-        &self,
+        self,
         user: &UserId,
         session: &TokenHash,
         replaces: Option<&TokenHash>,
         seconds: i64,
     ) -> Result<(), StoreError> {
         let (user, session, replaces) = (*user, session.clone(), replaces.cloned());
-        self.write(async move |tx: &mut Tx| {
-            create_session(tx, &user, &session, replaces.as_ref(), seconds).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                create_session(tx, &user, &session, replaces.as_ref(), seconds).await
+            })
+            .await
     }
 
     /// The session behind a cookie, while it lives.
-    pub async fn find_session(&self, session: &TokenHash) -> Result<Option<Session>, StoreError> {
+    pub async fn find_session(self, session: &TokenHash) -> Result<Option<Session>, StoreError> {
         let session = session.clone();
-        self.read(async move |tx: &mut Tx| {
-            tx.find(
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.find(
                 "SELECT console_user.*, user_id, console_session.created_at AS began_at, expires_at
                  FROM console_session JOIN console_user ON console_user.id = console_session.user_id
                  WHERE hash = $1 AND expires_at > $2",
@@ -33,39 +35,42 @@ impl Store {
                 parse_session,
             )
             .await
-        })
-        .await
+            })
+            .await
     }
 
     /// Signs out here; one that is gone already is no error.
-    pub async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
+    pub async fn end_session(self, session: &TokenHash) -> Result<(), StoreError> {
         let session = session.clone();
-        self.write(async move |tx: &mut Tx| end_session(tx, &session).await)
+        self.store
+            .write(async move |tx: &mut Tx| end_session(tx, &session).await)
             .await
     }
 
     /// Signs out everywhere; how many sessions ended.
-    pub async fn end_sessions(&self, user: &UserId) -> Result<u64, StoreError> {
+    pub async fn end_sessions(self, user: &UserId) -> Result<u64, StoreError> {
         let user = *user;
-        self.write(async move |tx: &mut Tx| {
-            let sql = "DELETE FROM console_session WHERE user_id = $1";
-            tx.execute(sql, &[&user]).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                let sql = "DELETE FROM console_session WHERE user_id = $1";
+                tx.execute(sql, &[&user]).await
+            })
+            .await
     }
 
     /// Counts one try of this subject in a window that begins with its first. A flood past the limit writes nothing.
     pub async fn count_attempt(
-        &self,
+        self,
         subject: &str,
         limit: u32,
         window_seconds: i64,
     ) -> Result<AttemptOutcome, StoreError> {
         let subject = subject.to_owned();
-        self.write(async move |tx: &mut Tx| {
-            count_attempt(tx, &subject, limit, window_seconds).await
-        })
-        .await
+        self.store
+            .write(async move |tx: &mut Tx| {
+                count_attempt(tx, &subject, limit, window_seconds).await
+            })
+            .await
     }
 }
 

@@ -161,6 +161,7 @@ async fn results_past_retention_are_swept_and_the_record_stays() {
         }
         while !world
             .store
+            .tasks()
             .find_result(&name)
             .await
             .unwrap()

@@ -163,7 +163,7 @@ async fn heartbeats_keep_a_claim_as_long_as_the_work_takes() {
                 .wait_for("a heartbeat", |glance| glance.claimed == 1)
                 .await;
         }
-        assert_eq!(world.store.claim("another", 1).await.unwrap(), []);
+        assert_eq!(world.store.tasks().claim("another", 1).await.unwrap(), []);
         world.source.open_gate();
     };
     let (turn, ()) = tokio::join!(world.turn(&worker), watching);
@@ -187,7 +187,7 @@ async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
         // As if this process had been stopped for longer than a lease; a beat in between would renew it.
         let second = loop {
             world.clock.advance_seconds(LEASE_SECONDS + 1);
-            let claims = world.store.claim("another", 1).await.unwrap();
+            let claims = world.store.tasks().claim("another", 1).await.unwrap();
             if let Some(claim) = claims.into_iter().next() {
                 break claim;
             }
@@ -314,7 +314,7 @@ async fn a_turn_that_panics_or_is_dropped_leaves_a_claim_that_runs_out() {
         turn = world.turn(&worker) => panic!("{turn:?}"),
         () = world.source.wait_until_open(1) => {}
     }
-    assert_eq!(world.store.claim("another", 1).await.unwrap(), []);
+    assert_eq!(world.store.tasks().claim("another", 1).await.unwrap(), []);
     world.clock.advance_seconds(LEASE_SECONDS + 1);
     world.source.open_gate();
     sleep(Duration::from_millis(1)).await;

@@ -41,9 +41,12 @@ impl World {
         let options = StoreOptions::default();
         let opened = Store::open_sqlite(folder.path(), clock.clone(), options).await;
         let store = opened.unwrap();
-        let account = store.create_account("customer").await.unwrap().id;
+        let account = store.accounts().create("customer").await.unwrap().id;
         let credits = Credits::from_thousandths(CREDITS);
-        let credited = store.credit_account(&account, credits, "payment 1").await;
+        let credited = store
+            .accounts()
+            .credit(&account, credits, "payment 1")
+            .await;
         credited.unwrap();
         Self {
             results: Results::local(&folder.path().join("results")).unwrap(),
@@ -66,7 +69,8 @@ impl World {
         let request = RequestId::random().unwrap();
         let created = self
             .store
-            .create_task(&self.account, &key, &order, &request);
+            .tasks()
+            .create(&self.account, &key, &order, &request);
         match created.await.unwrap() {
             CreateOutcome::Created(task) => task.id,
             other => panic!("{other:?}"),
@@ -108,7 +112,7 @@ impl World {
 
     /// The one job that is due.
     pub(crate) async fn claim(&self) -> Claim {
-        let mut claims = self.store.claim("a test", 2).await.unwrap();
+        let mut claims = self.store.tasks().claim("a test", 2).await.unwrap();
         assert_eq!(claims.len(), 1, "jobs due");
         claims.remove(0)
     }
@@ -121,7 +125,7 @@ impl World {
     }
 
     pub(crate) async fn task(&self, id: &TaskId) -> Task {
-        let found = self.store.find_task(&self.account, id).await.unwrap();
+        let found = self.store.tasks().find(&self.account, id).await.unwrap();
         found.unwrap()
     }
 
@@ -144,7 +148,7 @@ impl World {
     }
 
     pub(crate) async fn glance(&self) -> QueueGlance {
-        self.store.queue_glance().await.unwrap()
+        self.store.tasks().queue_glance().await.unwrap()
     }
 
     /// Waits until the queue looks so; the caller says what it waits for.
@@ -169,7 +173,7 @@ impl World {
     }
 
     pub(crate) async fn account(&self) -> Account {
-        let found = self.store.find_account(&self.account).await.unwrap();
+        let found = self.store.accounts().find(&self.account).await.unwrap();
         found.unwrap()
     }
 

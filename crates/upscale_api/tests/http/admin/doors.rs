@@ -81,7 +81,12 @@ async fn by_the_socket_everybody_looks_and_a_name_is_needed_to_change() {
         let user = std::fs::metadata(admin.app.path("admin.sock"))
             .unwrap()
             .uid();
-        let actions = admin.app.store.list_actions(None, i64::MAX, 10).await;
+        let actions = admin
+            .app
+            .store
+            .operator()
+            .list_actions(None, i64::MAX, 10)
+            .await;
         assert_eq!(actions.unwrap()[0].operator, format!("Ann (uid {user})"));
     })
     .await;
@@ -128,6 +133,7 @@ async fn scripts_bring_the_token_with_each_request_and_a_name_for_what_they_chan
         let actions = admin
             .app
             .store
+            .operator()
             .list_actions(None, i64::MAX, 10)
             .await
             .unwrap();

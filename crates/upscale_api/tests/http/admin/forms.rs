@@ -7,13 +7,17 @@ use upscale_store::{Account, OperatorAction};
 use super::browser::{Admin, Browser, By, CONSOLE_URL, with_admin};
 
 async fn account(admin: &Admin<'_>) -> Account {
-    let found = admin.app.store.find_account(&admin.app.account).await;
+    let found = admin.app.store.accounts().find(&admin.app.account).await;
     found.unwrap().unwrap()
 }
 
 async fn actions(admin: &Admin<'_>) -> Vec<OperatorAction> {
     let store = &admin.app.store;
-    store.list_actions(None, i64::MAX, 100).await.unwrap()
+    store
+        .operator()
+        .list_actions(None, i64::MAX, 100)
+        .await
+        .unwrap()
 }
 
 /// The account's page, so that the browser holds its form's number.
@@ -183,7 +187,7 @@ async fn limits_are_set_and_taken_back_and_the_same_ones_leave_no_line() {
 async fn a_purchase_by_hand_opens_the_account_once_a_reference() {
     with_admin(async |admin: &Admin<'_>| {
         let store = &admin.app.store;
-        let new = store.create_account("pays by bank").await.unwrap().id;
+        let new = store.accounts().create("pays by bank").await.unwrap().id;
         let mut ann = admin.signed_in(By::Token).await;
         let path = format!("/accounts/{new}");
         ann.get(&path)
@@ -198,7 +202,7 @@ async fn a_purchase_by_hand_opens_the_account_once_a_reference() {
             let page = ann.post(&format!("{path}/purchase"), &fields).await;
             assert_eq!(page.header("location"), format!("{path}?done={expected}"));
         }
-        let found = store.find_account(&new).await.unwrap().unwrap();
+        let found = store.accounts().find(&new).await.unwrap().unwrap();
         assert_eq!(found.available, Credits::from_thousandths(12_500));
         assert!(found.activated_at.is_some());
         let other = format!("/accounts/{}", admin.app.account);
@@ -215,12 +219,17 @@ async fn a_purchase_by_hand_opens_the_account_once_a_reference() {
 async fn a_key_is_revoked_with_a_reason_and_only_by_its_own_accounts_page() {
     with_admin(async |admin: &Admin<'_>| {
         let store = &admin.app.store;
-        let key = store.list_keys(&admin.app.account).await.unwrap().remove(0);
+        let key = store
+            .accounts()
+            .list_keys(&admin.app.account)
+            .await
+            .unwrap()
+            .remove(0);
         let mut ann = admin.signed_in(By::Token).await;
         let path = format!("/accounts/{}/keys/{}", admin.app.account, key.id);
         ann.get(&path).await.has("This cannot be undone");
         assert_eq!(ann.post(&path, &[("reason", "")]).await.status, 422);
-        let other = store.create_account("another").await.unwrap().id;
+        let other = store.accounts().create("another").await.unwrap().id;
         let elsewhere = format!("/accounts/{other}/keys/{}", key.id);
         let unknown = format!(
             "/accounts/{}/keys/{}",
@@ -253,10 +262,11 @@ async fn a_link_for_a_password_is_shown_once_and_a_second_click_makes_no_second(
         let store = &admin.app.store;
         let email = Email::parse("ann@example.org").unwrap();
         store
-            .create_user(Some(&admin.app.account), &email, None)
+            .users()
+            .create(Some(&admin.app.account), &email, None)
             .await
             .unwrap();
-        let user = store.find_user(&email).await.unwrap().unwrap().id;
+        let user = store.users().find(&email).await.unwrap().unwrap().id;
         let mut ann = admin.signed_in(By::Token).await;
         let path = format!("/accounts/{}/users/{user}", admin.app.account);
         ann.get(&path).await.lacks("/reset/");
@@ -277,7 +287,10 @@ async fn a_link_for_a_password_is_shown_once_and_a_second_click_makes_no_second(
             .strip_prefix(&format!("{CONSOLE_URL}/reset/"))
             .unwrap();
         let hash = SecretToken::parse(secret).unwrap().hash();
-        assert_eq!(store.find_reset(&hash).await.unwrap().unwrap().id, user);
+        assert_eq!(
+            store.users().find_reset(&hash).await.unwrap().unwrap().id,
+            user
+        );
         let done = actions(admin).await;
         assert_eq!(done.len(), 1);
         assert_eq!(done[0].detail, "a link for ann@example.org");

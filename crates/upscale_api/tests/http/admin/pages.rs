@@ -12,15 +12,23 @@ async fn the_overview_says_how_queue_workers_books_and_the_day_stand() {
         let (app, store) = (admin.app, &admin.app.store);
         let mut ann = admin.signed_in(By::Token).await;
         ann.get("/").await.has("None has reported within a day");
-        store.report_worker("silent-worker", 3).await.unwrap();
+        store
+            .tasks()
+            .report_worker("silent-worker", 3)
+            .await
+            .unwrap();
         app.clock.advance_seconds(61);
-        store.report_worker("lively-worker", 2).await.unwrap();
+        store
+            .tasks()
+            .report_worker("lively-worker", 2)
+            .await
+            .unwrap();
         app.created("it-succeeds").await;
         app.succeed_next(b"a picture").await;
         app.created("it-fails").await;
         app.fail_next("no picture").await;
         let working = app.created("is-worked-on").await;
-        store.claim("lively-worker", 1).await.unwrap();
+        store.tasks().claim("lively-worker", 1).await.unwrap();
         app.created("it-waits").await;
         app.clock.advance_seconds(7);
         let page = ann.get("/").await;
@@ -88,7 +96,8 @@ async fn a_search_leads_from_any_id_or_name_to_what_it_names() {
         let store = &admin.app.store;
         let task = admin.app.created("searched").await;
         let request = store
-            .find_task_of_anyone(&task)
+            .operator()
+            .find_task(&task)
             .await
             .unwrap()
             .unwrap()
@@ -139,14 +148,15 @@ async fn accounts_ledger_tasks_and_actions_come_page_by_page() {
         for number in 0..51 {
             app.clock.advance_seconds(1);
             store
-                .create_account(&format!("shop number {number}"))
+                .accounts()
+                .create(&format!("shop number {number}"))
                 .await
                 .unwrap();
         }
-        store.report_worker("plenty", 1_000).await.unwrap();
+        store.tasks().report_worker("plenty", 1_000).await.unwrap();
         for number in 0..52 {
             app.clock.advance_seconds(31);
-            store.report_worker("plenty", 1_000).await.unwrap();
+            store.tasks().report_worker("plenty", 1_000).await.unwrap();
             app.created(&format!("task-number-{number}")).await;
             app.succeed_next(format!("picture {number}").as_bytes())
                 .await;
@@ -198,6 +208,7 @@ async fn one_task_is_told_from_order_to_money() {
         let path = format!("/tasks/{task}");
         ann.get(&path).await.has("it waits");
         let claim = store
+            .tasks()
             .claim("a-long-worker-name", 1)
             .await
             .unwrap()
@@ -207,6 +218,7 @@ async fn one_task_is_told_from_order_to_money() {
         page.has("<dt>Attempt</dt><dd>1");
         let failed = upscale_core::AttemptFailure::Transient;
         store
+            .tasks()
             .retry_later(&task, claim.attempt, failed, 0)
             .await
             .unwrap();
@@ -238,6 +250,7 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
         let task = admin.app.created("its-looks").await;
         let store = &admin.app.store;
         let key = store
+            .accounts()
             .list_keys(&admin.app.account)
             .await
             .unwrap()
@@ -245,10 +258,11 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
             .id;
         let email = upscale_core::Email::parse("ann@example.org").unwrap();
         store
-            .create_user(Some(&admin.app.account), &email, None)
+            .users()
+            .create(Some(&admin.app.account), &email, None)
             .await
             .unwrap();
-        let user = store.find_user(&email).await.unwrap().unwrap().id;
+        let user = store.users().find(&email).await.unwrap().unwrap().id;
         let account = format!("/accounts/{}", admin.app.account);
         let mut nobody = admin.browser(By::Token);
         check_looks("/sign-in", &nobody.get("/sign-in").await);

@@ -45,7 +45,7 @@ async fn payments_are_all_shown_where_the_query_cannot_be_read() {
                 returned: 1,
             },
         };
-        app.store.record_payment_event(&event).await.unwrap();
+        app.store.payments().record_event(&event).await.unwrap();
         let by = ByAccount::of(app.account);
         let both = format!("show=refused&{}", by.ours);
         let more = [

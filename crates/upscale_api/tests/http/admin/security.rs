@@ -40,6 +40,7 @@ async fn a_form_without_its_token_or_from_another_origin_changes_nothing() {
         let actions = admin
             .app
             .store
+            .operator()
             .list_actions(None, i64::MAX, 10)
             .await
             .unwrap();
@@ -79,14 +80,17 @@ async fn a_name_of_elsewhere_that_resolves_to_this_machine_is_shown_nothing() {
 /// An account whose every text is this one, and its failed task.
 async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
     let store = &admin.app.store;
-    let account = store.create_account(text).await.unwrap().id;
+    let account = store.accounts().create(text).await.unwrap().id;
     let credits = Credits::from_thousandths(10_000);
-    let credited = store.credit_account(&account, credits, text).await;
+    let credited = store.accounts().credit(&account, credits, text).await;
     credited.unwrap();
-    let made = store.create_key(&account, Permission::All, text).await;
+    let made = store
+        .accounts()
+        .create_key(&account, Permission::All, text)
+        .await;
     made.unwrap().unwrap();
     let email = Email::parse("o'brien@example.org").unwrap();
-    let made = store.create_user(Some(&account), &email, None).await;
+    let made = store.users().create(Some(&account), &email, None).await;
     made.unwrap();
     let order = NewTask {
         source_url: SourceUrl::parse("https://pictures.example.org/a.png?q='%22").unwrap(),
@@ -94,11 +98,13 @@ async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
     };
     let key = IdempotencyKey::parse(b"hostile-key").unwrap();
     let request = RequestId::random().unwrap();
-    let created = store.create_task(&account, &key, &order, &request).await;
+    let created = store.tasks().create(&account, &key, &order, &request).await;
     created.unwrap();
-    let claim = store.claim("w", 1).await.unwrap().remove(0);
+    let claim = store.tasks().claim("w", 1).await.unwrap().remove(0);
     let failure = Settlement::Failed(FailureMessage::new(text));
-    let settled = store.settle(&claim.task_id, claim.attempt, failure, Spent::slot(1.0));
+    let settled = store
+        .tasks()
+        .settle(&claim.task_id, claim.attempt, failure, Spent::slot(1.0));
     settled.await.unwrap();
     (account, claim.task_id)
 }
@@ -110,9 +116,14 @@ async fn what_customers_name_and_send_stays_text_on_every_page() {
         let hostile = format!("\"'>{script}<img src=x onerror=alert(1)>");
         let (account, id) = named(admin, &hostile).await;
         let store = &admin.app.store;
-        let key = store.list_keys(&account).await.unwrap().remove(0);
-        let user = store.list_users_of(&account).await.unwrap().remove(0).id;
-        let task = store.find_task_of_anyone(&id).await.unwrap().unwrap();
+        let key = store
+            .accounts()
+            .list_keys(&account)
+            .await
+            .unwrap()
+            .remove(0);
+        let user = store.users().list_of(&account).await.unwrap().remove(0).id;
+        let task = store.operator().find_task(&id).await.unwrap().unwrap();
         let request = task.request_id;
         let mut ann = admin.signed_in(By::Token).await;
         ann.get(&format!("/accounts/{account}")).await;

@@ -109,12 +109,13 @@ impl Console<'_> {
     /// The account of this user, with a purchase of these credits.
     pub(crate) async fn pay(&self, name: &str, credits: &str) -> upscale_core::AccountId {
         let email = upscale_core::Email::parse(&format!("{name}@example.org")).unwrap();
-        let user = self.app.store.find_user(&email).await.unwrap().unwrap();
+        let user = self.app.store.users().find(&email).await.unwrap().unwrap();
         let credits = upscale_core::Credits::parse(credits).unwrap();
         let reference = format!("payment of {name}");
         self.app
             .store
-            .credit_account(&user.account_id, credits, &reference)
+            .accounts()
+            .credit(&user.account_id, credits, &reference)
             .await
             .unwrap();
         user.account_id

@@ -65,7 +65,7 @@ async fn hear(store: &Store, id: &str, news: PaymentNews) -> PaymentOutcome {
         kind: "a kind".to_owned(),
         news,
     };
-    store.record_payment_event(&event).await.unwrap()
+    store.payments().record_event(&event).await.unwrap()
 }
 
 fn paid(order: &NewSession, payment: &str) -> PaymentNews {
@@ -311,7 +311,8 @@ async fn every_kind_of_line_is_said_in_words_and_the_file_sums_up_to_what_is_ava
         for (thousandths, reference) in [(2_000, "goodwill, ticket 7"), (-500, "ticket 8")] {
             let credits = Credits::from_thousandths(thousandths);
             store
-                .adjust_account(&account, credits, reference, &by)
+                .operator()
+                .adjust(&account, credits, reference, &by)
                 .await
                 .unwrap();
         }
@@ -365,7 +366,7 @@ async fn check_sum(console: &Console<'_>, account: &AccountId, file: &str, lines
     }
     assert!(numbers.is_sorted_by(|one, next| one > next));
     assert_eq!(numbers.len(), lines);
-    let standing = console.app.store.find_account(account).await.unwrap();
+    let standing = console.app.store.accounts().find(account).await.unwrap();
     assert_eq!(standing.unwrap().available.thousandths(), sum);
 }
 
@@ -379,7 +380,8 @@ async fn a_ledger_longer_than_a_part_comes_whole() {
             let one = Credits::from_thousandths(1_000);
             let store = &console.app.store;
             store
-                .credit_account(&account, one, &reference)
+                .accounts()
+                .credit(&account, one, &reference)
                 .await
                 .unwrap();
         }

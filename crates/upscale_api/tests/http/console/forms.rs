@@ -113,7 +113,7 @@ async fn the_playground_orders_as_the_api_does_once_however_often_its_form_is_se
         let again = ann.post("/playground", &fields).await;
         assert_eq!((sent.status, again.status), (303, 303));
         assert_eq!(sent.header("location"), again.header("location"));
-        let standing = app.store.find_account(&account).await.unwrap().unwrap();
+        let standing = app.store.accounts().find(&account).await.unwrap().unwrap();
         assert_eq!(
             (
                 standing.available.thousandths(),
@@ -159,6 +159,7 @@ async fn orders_of_the_playground_count_in_the_accounts_minute() {
             console
                 .app
                 .store
+                .accounts()
                 .count_create_request(&account)
                 .await
                 .unwrap();
@@ -207,7 +208,8 @@ async fn what_is_wrong_with_an_order_stands_beside_its_field_and_nothing_is_rese
         let standing = console
             .app
             .store
-            .find_account(&account)
+            .accounts()
+            .find(&account)
             .await
             .unwrap()
             .unwrap();

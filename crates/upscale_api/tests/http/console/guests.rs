@@ -148,12 +148,20 @@ async fn a_reset_link_sets_a_password_once_and_signs_every_browser_out() {
     with_console(async |console: &Console<'_>| {
         let mut ann = console.signed_up("ann").await;
         let email = Email::parse("ann@example.org").unwrap();
-        let user = console.app.store.find_user(&email).await.unwrap().unwrap();
+        let user = console
+            .app
+            .store
+            .users()
+            .find(&email)
+            .await
+            .unwrap()
+            .unwrap();
         let token = SecretToken::random().unwrap();
         console.app.keep_secret(token.reveal());
         console
             .app
             .store
+            .users()
             .create_reset(&user.id, &token.hash(), 3_600)
             .await
             .unwrap();

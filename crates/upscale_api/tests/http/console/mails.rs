@@ -272,7 +272,7 @@ async fn a_server_that_does_not_answer_holds_64_mails_and_no_request() {
         for number in 0..70 {
             let email = format!("user{number}@example.org");
             let parsed = upscale_core::Email::parse(&email).unwrap();
-            store.create_user(None, &parsed, None).await.unwrap();
+            store.users().create(None, &parsed, None).await.unwrap();
             let page = ask(console, &format!("203.0.113.{}", number / 20), &email).await;
             assert_eq!(page.status, 200);
         }

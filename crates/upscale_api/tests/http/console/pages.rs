@@ -21,7 +21,8 @@ pub(super) async fn order(
     let made = console
         .app
         .store
-        .create_task(account, &name, &task, &request);
+        .tasks()
+        .create(account, &name, &task, &request);
     match made.await.unwrap() {
         CreateOutcome::Created(task) => task.id.to_string(),
         other => panic!("{key}: {other:?}"),
@@ -85,7 +86,7 @@ async fn a_task_is_shown_in_its_three_states_with_its_pictures_and_its_money() {
 
         // After retention the page says so and offers no link.
         app.clock.advance_seconds(49 * 3_600);
-        app.store.reap().await.unwrap();
+        app.store.tasks().reap().await.unwrap();
         app.store.sweep(&app.results).await.unwrap();
         ann.get("/sign-in").await;
         let page = ann.get(&format!("/tasks/{done}")).await;
@@ -127,7 +128,11 @@ async fn the_overview_shows_the_balance_this_month_and_what_runs() {
             operator: "olga".to_owned(),
             reason: "asked for it".to_owned(),
         };
-        app.store.set_limits(&account, own, &by).await.unwrap();
+        app.store
+            .operator()
+            .set_limits(&account, own, &by)
+            .await
+            .unwrap();
         let page = ann.get("/").await;
         page.has("of 7 at a time");
         page.has("of 12,000 a day");
@@ -149,7 +154,8 @@ async fn every_line_of_the_ledger_and_every_task_stands_on_exactly_one_page() {
             let reference = format!("payment {number}");
             let one = Credits::from_thousandths(1_000);
             app.store
-                .credit_account(&account, one, &reference)
+                .accounts()
+                .credit(&account, one, &reference)
                 .await
                 .unwrap();
         }

@@ -126,7 +126,8 @@ async fn a_script_in_a_key_name_an_e_mail_or_a_task_address_stays_text() {
         let request = RequestId::random().unwrap();
         let store = &console.app.store;
         store
-            .create_task(&account, &key, &task, &request)
+            .tasks()
+            .create(&account, &key, &task, &request)
             .await
             .unwrap();
         let typed = "https://images.example.org/\"><script>alert(2)</script>.png";
@@ -156,6 +157,7 @@ async fn another_accounts_tasks_keys_and_lines_do_not_exist() {
         console.signed_up("ann").await;
         let anns = console.pay("ann", "10").await;
         let (key, _) = store
+            .accounts()
             .create_key(&anns, Permission::All, "ann's")
             .await
             .unwrap()
@@ -167,11 +169,13 @@ async fn another_accounts_tasks_keys_and_lines_do_not_exist() {
         let name = IdempotencyKey::parse(b"anns-private").unwrap();
         let request = RequestId::random().unwrap();
         store
-            .create_task(&anns, &name, &task, &request)
+            .tasks()
+            .create(&anns, &name, &task, &request)
             .await
             .unwrap();
         let tasks = store
-            .list_tasks(&anns, upscale_store::TaskFilter::All, None, 1)
+            .tasks()
+            .list(&anns, upscale_store::TaskFilter::All, None, 1)
             .await
             .unwrap();
         let task = tasks[0].task.id.to_string();
@@ -206,7 +210,12 @@ async fn another_accounts_tasks_keys_and_lines_do_not_exist() {
             .post(&format!("/keys/{id}/rotate"), &[("overlap", "0")])
             .await;
         assert_eq!(rotate.status, 404);
-        let still = store.find_key(&anns, &key.id).await.unwrap().unwrap();
+        let still = store
+            .accounts()
+            .find_key(&anns, &key.id)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(still.revoked_at, None);
     })
     .await;

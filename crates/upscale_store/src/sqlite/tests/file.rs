@@ -66,7 +66,7 @@ async fn a_full_disk_is_unavailable_and_loses_nothing_and_passes() {
     cap_pages(&at, 1).await;
     let mut refused = 0;
     for n in 0..200 {
-        match at.store.create_account(&format!("{n:0>100}")).await {
+        match at.store.accounts().create(&format!("{n:0>100}")).await {
             Ok(_) => {}
             Err(StoreError::Unavailable(_)) => refused += 1,
             Err(other) => panic!("{other}"),
@@ -87,10 +87,10 @@ async fn one_full_write_does_not_take_its_neighbours_down_unheard() {
     let at = sqlite().await;
     cap_pages(&at, 1).await;
     let names: Vec<String> = (0..400).map(|n| format!("{n:0>100}")).collect();
-    let made = names.iter().map(|name| at.store.create_account(name));
+    let made = names.iter().map(|name| at.store.accounts().create(name));
     let made = futures_util::future::join_all(made).await;
     cap_pages(&at, 0).await;
-    let listed = at.store.list_accounts().await.unwrap();
+    let listed = at.store.accounts().list().await.unwrap();
     // Whoever heard yes is there; whoever is there heard yes.
     assert_eq!(
         listed.len(),
