@@ -5,6 +5,7 @@ mod backup;
 mod connection;
 mod error;
 mod open;
+mod plan;
 mod readers;
 #[cfg(test)]
 mod tests;

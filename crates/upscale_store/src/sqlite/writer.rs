@@ -145,7 +145,7 @@ impl Writing {
 
     /// A full disk or an I/O error may make SQLite roll back everything on its own.
     fn in_transaction(&self) -> Result<(), String> {
-        if self.connection.lock().is_autocommit() {
+        if self.connection.is_autocommit() {
             return Err("the transaction was rolled back".to_owned());
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Writing {
     /// Ends a transaction that is still open. Tried again before the next one begins: a disk that fails even
     /// the rollback must not leave the store useless once it is well again.
     fn roll_back(&self) -> Result<(), String> {
-        if self.connection.lock().is_autocommit() {
+        if self.connection.is_autocommit() {
             return Ok(());
         }
         self.control("ROLLBACK")
