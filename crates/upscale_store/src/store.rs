@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use tokio::sync::Notify;
-use upscale_core::{Clock, Timestamp};
+use upscale_core::{AccountId, Clock, Timestamp};
 
 use crate::{
     Accounts, Operator, Payments, StoreError, StoreOptions, Tasks, Users,
@@ -179,6 +179,25 @@ impl Store {
                 .await
             }
             Self::Postgres(db) => db.run_locked(lock, id, parse, verb).await,
+        }
+    }
+
+    /// One transaction that writes, with the account's row locked first where others write at the same time; the verb is
+    /// told whether there is one. One file has one writer and nothing to lock: there the verb finds out by what it reads.
+    pub(crate) async fn write_account<T: Send + 'static>(
+        &self,
+        account: AccountId,
+        verb: impl AsyncFnOnce(&mut Tx, Option<()>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::Sqlite(db) => {
+                db.write(async move |tx: &mut Tx| verb(tx, Some(())).await)
+                    .await
+            }
+            Self::Postgres(db) => {
+                let lock = "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE";
+                db.run_locked(lock, account, |_| Ok(()), verb).await
+            }
         }
     }
 

@@ -40,18 +40,11 @@ impl Tasks<'_> {
             task: task.clone(),
             request: *request,
         };
-        let lock = "SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE";
         let verb = async move |tx: &mut Tx, locked: Option<()>| match locked {
             Some(()) => create_task(tx, &order).await,
-            None => {
-                let what = format!("a caller's account {} is not there", order.account);
-                Err(StoreError::Corrupt(what))
-            }
+            None => Err(no_account(&order.account)),
         };
-        let outcome = self
-            .store
-            .write_locked(lock, *account, |_| Ok(()), verb)
-            .await?;
+        let outcome = self.store.write_account(*account, verb).await?;
         if matches!(outcome, CreateOutcome::Created(_)) {
             self.store.tell_job_added();
         }
@@ -100,7 +93,11 @@ async fn standing(tx: &Tx, account: &AccountId) -> Result<Standing, StoreError> 
             parse_standing,
         )
         .await?;
-    found.ok_or_else(|| StoreError::Corrupt(format!("{account} is locked and not there")))
+    found.ok_or_else(|| no_account(account))
+}
+
+fn no_account(account: &AccountId) -> StoreError {
+    StoreError::Corrupt(format!("a caller's account {account} is not there"))
 }
 
 fn parse_standing(row: &dyn Row) -> Result<Standing, StoreError> {
