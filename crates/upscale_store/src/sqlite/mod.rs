@@ -14,9 +14,12 @@ mod writer;
 pub use self::backup::back_up;
 pub(crate) use self::{connection::Connection, open::Durability};
 
-use std::sync::Arc;
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
 
-use futures_util::FutureExt;
 use tokio::sync::Notify;
 use upscale_core::{Clock, Timestamp};
 
@@ -53,7 +56,7 @@ impl Db {
         &self,
         verb: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let operation = move |tx: &mut Tx| drive(verb(tx));
+        let operation = move |tx: &mut Tx| drive(pin!(verb(tx)));
         self.writer.write(operation).await
     }
 
@@ -61,14 +64,17 @@ impl Db {
         &self,
         verb: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let query = move |tx: &mut Tx| drive(verb(tx));
+        let query = move |tx: &mut Tx| drive(pin!(verb(tx)));
         self.readers.read(query).await
     }
 }
 
-/// Runs a verb to its end on this thread: no statement here is ever waited for.
-fn drive<T>(verb: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+/// Runs a verb to its end on this thread: no statement here is ever waited for. It stays where it is: some are of
+/// several kilobytes.
+fn drive<T>(verb: Pin<&mut impl Future<Output = Result<T, StoreError>>>) -> Result<T, StoreError> {
     let waited = "a verb waited for something that is not the file";
-    verb.now_or_never()
-        .unwrap_or_else(|| Err(StoreError::Corrupt(waited.to_owned())))
+    match verb.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => Err(StoreError::Corrupt(waited.to_owned())),
+    }
 }
