@@ -1,14 +1,11 @@
 //! `POST /api/v1/upscales`: count, parse, create, answer.
 
-use std::time::Duration;
-
 use axum::{
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use metrics::counter;
 use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, NewTask, Task, limits};
 use upscale_store::CreateOutcome;
@@ -18,6 +15,8 @@ use crate::{
     create_body::CreateBody,
     error::ApiError,
     extract::Writer,
+    places::Owner,
+    request_body::{self, Allowance, NoBody},
     task_body::task_response,
     trail::{Followed, Trail},
 };
@@ -30,8 +29,13 @@ pub(crate) async fn create_upscale(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    count_request(&state, &trail, &caller.account_id).await?;
-    let body = read_body(body, state.limits.body_timeout).await?;
+    let owner = Owner::Account(caller.account_id);
+    {
+        let _place = state.places.keyed.take(owner)?;
+        count_request(&state, &trail, &caller.account_id).await?;
+    }
+    let body = read_body(&state, body, owner).await?;
+    let _place = state.places.keyed.take(owner)?;
     let body = CreateBody::parse(&headers, &body)?;
     let key = idempotency_key(&headers)?;
     let new_task = body.into_task()?;
@@ -86,16 +90,19 @@ pub(crate) async fn count_request(
     })
 }
 
-async fn read_body(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
-    let limited = Limited::new(body, limits::BODY_BYTES_MAX);
-    let collected = tokio::time::timeout(timeout, limited.collect()).await;
-    match collected.map_err(|_| ApiError::BodyTimeout)? {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(InvalidRequest::TooLarge.into()),
-        Err(_) => {
-            Err(InvalidRequest::Request("The body broke off or is badly framed.".to_owned()).into())
-        }
-    }
+async fn read_body(state: &ApiState, body: Body, owner: Owner) -> Result<Bytes, ApiError> {
+    let allowance = Allowance {
+        bytes_max: limits::BODY_BYTES_MAX,
+        deadline: state.limits.body_timeout,
+        pool: &state.places.keyed_bodies,
+        owner,
+        unknown: None,
+    };
+    let body = request_body::read(body, allowance).await;
+    body.map_err(|no_body| match no_body {
+        NoBody::TooLarge => InvalidRequest::TooLarge.into(),
+        other => other.into(),
+    })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<IdempotencyKey, InvalidRequest> {
