@@ -112,7 +112,6 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
 
 type Parts = JoinSet<anyhow::Result<()>>;
 
-
 /// The listeners of what customers reach, and of what operators do.
 struct Front {
     api: TcpListener,

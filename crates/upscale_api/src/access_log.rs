@@ -45,11 +45,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Starts the clock.
-    pub(crate) fn begin(
-        trail: &Arc<Trail>,
-        refusals: &Arc<RefusalLog>,
-        request: &Request,
-    ) -> Self {
+    pub(crate) fn begin(trail: &Arc<Trail>, refusals: &Arc<RefusalLog>, request: &Request) -> Self {
         Self {
             trail: Arc::clone(trail),
             refusals: Arc::clone(refusals),

@@ -113,15 +113,26 @@ mod tests {
     #[test]
     fn only_an_answer_without_a_request_id_is_exchanged() {
         for (bytes, expected) in [
-            (&b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"[..], true),
+            (
+                &b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"[..],
+                true,
+            ),
             (b"HTTP/1.1 431 Too Large\r\ndate: x\r\n\r\n", true),
-            (b"HTTP/1.1 400 Bad Request\r\nx-request-id: req_1\r\n\r\n", false),
+            (
+                b"HTTP/1.1 400 Bad Request\r\nx-request-id: req_1\r\n\r\n",
+                false,
+            ),
             (b"HTTP/1.1 404 Not Found\r\n\r\n", false),
             (b"HTTP/1.1 400 Bad Request\r\n", false),
             (b"\x89PNG\r\n\r\n", false),
             (b"", false),
         ] {
-            assert_eq!(is_bare(bytes), expected, "{:?}", String::from_utf8_lossy(bytes));
+            assert_eq!(
+                is_bare(bytes),
+                expected,
+                "{:?}",
+                String::from_utf8_lossy(bytes)
+            );
         }
     }
 
@@ -135,13 +146,21 @@ mod tests {
             std::future::poll_fn(|cx| exchange.poll_write(&mut near, cx, bare)).await
         });
         let mut read = Vec::new();
-        tokio::io::AsyncReadExt::read_to_end(&mut far, &mut read).await.unwrap();
+        tokio::io::AsyncReadExt::read_to_end(&mut far, &mut read)
+            .await
+            .unwrap();
         assert_eq!(writing.await.unwrap().unwrap(), bare.len());
         let text = String::from_utf8(read).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"),
+            "{head}"
+        );
         assert!(head.contains("\r\ndate: today"), "{head}");
-        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+        assert!(
+            head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())),
+            "{head}"
+        );
         assert!(body.contains("32768 bytes or 64 fields"), "{body}");
     }
 }

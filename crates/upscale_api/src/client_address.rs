@@ -168,7 +168,13 @@ mod tests {
         let nets = [parse_trusted_proxy("10.0.0.0/8").unwrap()];
         let mapped = SocketAddr::new("::ffff:10.9.9.9".parse().unwrap(), 1);
         assert_eq!(connecting_network(mapped, &nets), None);
-        for wrong in ["", "10.0.0.1/33", "proxy.example.org", "10.0.0.0/8/8", "10.0.0.1:80"] {
+        for wrong in [
+            "",
+            "10.0.0.1/33",
+            "proxy.example.org",
+            "10.0.0.0/8/8",
+            "10.0.0.1:80",
+        ] {
             let error = parse_trusted_proxy(wrong).unwrap_err();
             assert!(error.contains("10.0.0.0/8"), "{error}");
         }

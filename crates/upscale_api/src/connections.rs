@@ -213,7 +213,10 @@ mod tests {
             newcomers.push((newcomer.connection.begin_request(), newcomer));
             assert!(is_closed(&places[expected]).await, "place {expected}");
         }
-        assert!(connections.take_place(None, &limits).is_err(), "all are at work");
+        assert!(
+            connections.take_place(None, &limits).is_err(),
+            "all are at work"
+        );
         drop(busy);
         assert!(connections.take_place(None, &limits).is_ok());
         assert!(is_closed(&places[0]).await);
@@ -252,9 +255,15 @@ mod tests {
         assert!(!is_closed(&honest).await);
         assert!(is_closed(&flood[0]).await);
         // Who is at work is not displaced, and then the address has to wait.
-        let busy: Vec<_> = flood.iter().map(|one| one.connection.begin_request()).collect();
+        let busy: Vec<_> = flood
+            .iter()
+            .map(|one| one.connection.begin_request())
+            .collect();
         let refused = connections.take_place(address(2), &limits).err();
-        assert!(matches!(refused, Some(NoPlace::ShareAtWork { share: 9 | 10 })), "{refused:?}");
+        assert!(
+            matches!(refused, Some(NoPlace::ShareAtWork { share: 9 | 10 })),
+            "{refused:?}"
+        );
         assert!(connections.take_place(address(3), &limits).is_ok());
         drop((busy, flood, honest));
         let open = connections.lock();

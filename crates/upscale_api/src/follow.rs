@@ -13,8 +13,8 @@ use axum::{
 use upscale_core::{InvalidRequest, RequestId};
 
 use crate::{
-    access_log::Line, connection::Connection, error::ApiError, leftover::Leftover, rate_headers, refusal_log::RefusalLog,
-    request_body::connection_of_request, trail::Trail,
+    access_log::Line, connection::Connection, error::ApiError, leftover::Leftover, rate_headers,
+    refusal_log::RefusalLog, request_body::connection_of_request, trail::Trail,
 };
 
 /// Wraps every route and fallback of both listeners.

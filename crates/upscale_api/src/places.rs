@@ -306,8 +306,13 @@ mod tests {
         let Err(Full(text)) = pool.take(account) else {
             panic!("a third place");
         };
-        assert!(text.contains("holds 2 places") && text.contains("2 of 4"), "{text}");
-        let others: Vec<_> = (1..=2).map(|one| pool.take(address(one)).unwrap()).collect();
+        assert!(
+            text.contains("holds 2 places") && text.contains("2 of 4"),
+            "{text}"
+        );
+        let others: Vec<_> = (1..=2)
+            .map(|one| pool.take(address(one)).unwrap())
+            .collect();
         let Err(Full(text)) = pool.take(address(3)) else {
             panic!("a fifth place");
         };
@@ -330,7 +335,9 @@ mod tests {
         let newer = pool.take_or_displace(slow).unwrap();
         held[0].displaced().await;
         assert_eq!(pool.lock().of(slow), 2);
-        let rest: Vec<_> = (3..19).map(|one| pool.take(address(one)).unwrap()).collect();
+        let rest: Vec<_> = (3..19)
+            .map(|one| pool.take(address(one)).unwrap())
+            .collect();
         let late = pool.take_or_displace(honest).unwrap();
         held[1].displaced().await;
         drop((held, newer, rest, late));

@@ -99,7 +99,9 @@ mod tests {
         assert_eq!((written("one"), written("other")), (3, 3));
         assert_eq!(log.lock()["one"].left_out, 997);
         let a_second_ago = Instant::now().checked_sub(SECOND).unwrap();
-        log.lock().values_mut().for_each(|kind| kind.since = a_second_ago);
+        log.lock()
+            .values_mut()
+            .for_each(|kind| kind.since = a_second_ago);
         assert!(log.may_write("one"));
         let kinds = log.lock();
         assert_eq!((kinds["one"].lines, kinds["one"].left_out), (1, 0));

@@ -19,6 +19,9 @@ use crate::{
 
 /// A body that is complete within this was sent with its head.
 const AT_ONCE: Duration = Duration::from_millis(20);
+/// Who finds no place is told so after this: a crowd that comes back at once would turn as fast as we refuse it, and
+/// holding a connection costs less than another head.
+const REFUSED_AFTER: Duration = Duration::from_secs(1);
 /// Bytes a second that a caller without a key keeps up after the first second: 16 KiB, the largest form, within the
 /// default deadline of 5 s.
 const UNKNOWN_BYTES_PER_SECOND: u32 = 4 * 1_024;
@@ -55,9 +58,14 @@ pub(crate) async fn read(body: Body, allowance: Allowance<'_>) -> Result<Bytes, 
     if let Ok(done) = timeout(AT_ONCE.min(allowance.deadline), reading.to_end()).await {
         return done;
     }
-    let place = allowance.pool.take_or_displace(allowance.owner);
-    let place = place.map_err(NoBody::NoPlace)?;
     let _waiting = allowance.unknown.as_ref().map(Connection::begin_waiting);
+    let place = match allowance.pool.take_or_displace(allowance.owner) {
+        Ok(place) => place,
+        Err(full) => {
+            tokio::time::sleep(REFUSED_AFTER.min(allowance.deadline)).await;
+            return Err(NoBody::NoPlace(full));
+        }
+    };
     tokio::select! {
         done = reading.to_end() => done,
         () = place.displaced() => Err(NoBody::TooSlow),
@@ -178,7 +186,10 @@ mod tests {
             let allowance = allowance(&places, Duration::from_secs(5), is_unknown);
             let mut reading = Reading::new(Body::empty(), &allowance);
             reading.add(Some(&vec![b'x'; bytes].into())).unwrap();
-            reading.next_due().duration_since(reading.started).as_millis()
+            reading
+                .next_due()
+                .duration_since(reading.started)
+                .as_millis()
         };
         for (bytes, of_a_stranger) in [
             (0, 1_000),

@@ -63,8 +63,14 @@ pub(crate) fn bounded(
 ) -> Router {
     routes
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(bounds.clone(), answer_in_time))
-        .layer(middleware::from_fn_with_state(bounds.refusals, follow::follow))
+        .layer(middleware::from_fn_with_state(
+            bounds.clone(),
+            answer_in_time,
+        ))
+        .layer(middleware::from_fn_with_state(
+            bounds.refusals,
+            follow::follow,
+        ))
 }
 
 async fn not_found() -> ApiError {

@@ -1,6 +1,6 @@
 //! Who is let in: keys, permissions, paid access, and what failing costs.
 
-use upscale_api::ApiLimits;
+use upscale_api::{ApiLimits, parse_trusted_proxy};
 use upscale_core::{KeyId, Permission};
 
 use crate::{

@@ -56,7 +56,11 @@ fn check(name: &str, answer: &str, may_repeat: bool) {
     // Also what is no HTTP at all is refused in the contract's words, with an id that the log knows.
     let with_id = answer.matches("\r\nx-request-id: req_").count();
     let with_body = answer.matches(r#""request_id":"req_"#).count();
-    assert_eq!((with_id, with_body), (statuses.len(), statuses.len()), "{name}: {answer:?}");
+    assert_eq!(
+        (with_id, with_body),
+        (statuses.len(), statuses.len()),
+        "{name}: {answer:?}"
+    );
     assert!(
         !statuses.is_empty() || answer.is_empty(),
         "{name}: no HTTP: {answer:?}"

@@ -16,8 +16,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Between two bytes, and before coming back.
+/// Between two bytes.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Before coming back. What is counted is what slow sockets take, not how fast new ones can be opened.
+const AWAY: Duration = Duration::from_secs(3);
 
 /// What one socket sends before it dribbles.
 #[derive(Clone)]
@@ -138,7 +140,7 @@ async fn be_slow(opening: &Opening, from: Ipv4Addr, is_over: &AtomicBool, counts
             dribble(stream, &opening.bytes).await;
             counts.open.fetch_sub(1, Ordering::Relaxed);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(AWAY).await;
     }
 }
 

@@ -16,8 +16,8 @@ use tokio::{
     task::JoinSet,
 };
 use upscale_api::{
-    ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, SessionError, Stripe, api_router,
-    console_router, listen, results_router, serve,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, SessionError, Stripe,
+    api_router, console_router, listen, results_router, serve,
 };
 use upscale_core::{Clock, Credits, Currency, Package, Permission, ResultFile, random_token};
 use upscale_store::{Results, Settlement, Spent, Store, StoreOptions};
@@ -29,7 +29,7 @@ pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 /// Honest requests under way at a time.
 const AT_A_TIME: usize = 16;
 /// Whoever has no answer by then was refused.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Creates of one account: as many tasks as may be active.
 const CREATES_PER_ACCOUNT: usize = 20;
 
@@ -86,7 +86,9 @@ impl World {
         let account = self.store.create_account("honest").await?.id;
         let credits = Credits::parse("100")?;
         let reference = format!("a payment of {account}");
-        self.store.credit_account(&account, credits, &reference).await?;
+        self.store
+            .credit_account(&account, credits, &reference)
+            .await?;
         let key = self.store.create_key(&account, Permission::All, "").await?;
         Ok(key.ok_or("no account")?.1.reveal().to_owned())
     }
@@ -103,14 +105,22 @@ impl World {
             width: 2,
             height: 2,
         };
-        results.put(&file.name, Bytes::from(vec![7; 20_000])).await?;
+        results
+            .put(&file.name, Bytes::from(vec![7; 20_000]))
+            .await?;
         let settlement = Settlement::Succeeded(file);
-        let settled = self.store.settle(&claim.task_id, claim.attempt, settlement, Spent::slot(1.0));
+        let settled =
+            self.store
+                .settle(&claim.task_id, claim.attempt, settlement, Spent::slot(1.0));
         settled.await?;
         let read = Asking::read(self.api, &key, claim.task_id.as_str());
         let answer = read.send(Ipv4Addr::LOCALHOST).await?;
         let at = answer.find("/r/").ok_or("no result's URL")?;
-        self.download = answer[at..].split('"').next().unwrap_or_default().to_owned();
+        self.download = answer[at..]
+            .split('"')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         self.task = format!("{} {key}", claim.task_id);
         Ok(())
     }
@@ -164,7 +174,9 @@ fn stripe() -> Result<Stripe, AnyError> {
         webhook_secrets: Arc::from(["whsec_of_nobody".to_owned()]),
         is_live: false,
         checkout_origin: Arc::from("https://checkout.example"),
-        open_session: Arc::new(|_| Box::pin(async { Err(SessionError("nobody there".to_owned())) })),
+        open_session: Arc::new(|_| {
+            Box::pin(async { Err(SessionError("nobody there".to_owned())) })
+        }),
     })
 }
 
@@ -179,7 +191,14 @@ struct Asking {
 impl Asking {
     fn read(api: SocketAddr, key: &str, task: &str) -> Self {
         let lines = format!("Authorization: Bearer {key}\r\n");
-        Self::of("read", api, &format!("GET /api/v1/upscales/{task}"), &lines, "", 200)
+        Self::of(
+            "read",
+            api,
+            &format!("GET /api/v1/upscales/{task}"),
+            &lines,
+            "",
+            200,
+        )
     }
 
     fn create(api: SocketAddr, key: &str, number: usize) -> Self {

@@ -41,7 +41,10 @@ fn main() -> Result<(), AnyError> {
             attackers.block_on(attack.under_way(sockets));
             let report = honest.block_on(world.ask(requests, Ipv4Addr::LOCALHOST))?;
             let counts = attackers.block_on(attack.stop());
-            let held = format!("{} open at a time, {} opened", counts.most_open, counts.opened);
+            let held = format!(
+                "{} open at a time, {} opened",
+                counts.most_open, counts.opened
+            );
             tell(&format!("{shape} from {where_from}"), &held, &report)?;
             std::thread::sleep(PAUSE);
         }
@@ -58,10 +61,7 @@ async fn shapes(world: &World) -> Result<Vec<(&'static str, Vec<Opening>)>, AnyE
     let heads = [world.api, world.results, world.console].map(Opening::head);
     Ok(vec![
         ("slow sign-in forms", vec![Opening::form(world.console)]),
-        (
-            "slow webhooks",
-            vec![Opening::webhook(world.api, now)],
-        ),
+        ("slow webhooks", vec![Opening::webhook(world.api, now)]),
         ("slow heads", heads.to_vec()),
         ("slow keyed bodies", creates),
     ])
