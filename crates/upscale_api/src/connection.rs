@@ -26,6 +26,8 @@ enum Phase {
     Head,
     /// A body is awaited from somebody who has not said who they are, or one that nobody wants.
     Waiting,
+    /// A body is awaited from a caller with a key or a session.
+    KnownWaiting,
     /// A request is being answered.
     Busy,
     /// All that was asked is answered.
@@ -74,8 +76,11 @@ impl Connection {
     }
 
     /// A body is awaited from now on, and until the mark is dropped the connection may have to give way.
-    pub(crate) fn begin_waiting(self: &Arc<Self>) -> Waiting {
-        self.enter(Phase::Waiting);
+    pub(crate) fn begin_waiting(self: &Arc<Self>, is_known: bool) -> Waiting {
+        self.enter(match is_known {
+            true => Phase::KnownWaiting,
+            false => Phase::Waiting,
+        });
         Waiting(Arc::clone(self))
     }
 
@@ -99,7 +104,7 @@ impl Connection {
                 doing.phase = Phase::Head;
                 doing.since = Instant::now();
             }
-            Phase::Head | Phase::Waiting | Phase::Busy => {}
+            Phase::Head | Phase::Waiting | Phase::KnownWaiting | Phase::Busy => {}
         }
     }
 
@@ -121,7 +126,7 @@ impl Connection {
         let longest = match doing.phase {
             Phase::New | Phase::Head => limits.header_timeout,
             Phase::Idle => limits.idle_timeout,
-            Phase::Waiting | Phase::Busy => limits.answer_timeout,
+            Phase::Waiting | Phase::KnownWaiting | Phase::Busy => limits.answer_timeout,
         };
         let is_over = |since: Instant, longest: Duration| now.duration_since(since) >= longest;
         is_over(doing.since, longest)
@@ -131,7 +136,7 @@ impl Connection {
     }
 
     /// Lower goes first: those that have rested for long, on which nothing is lost; heads and bodies that dribble; the
-    /// silent; those that rested a moment. Never one at work, nor one younger than `young`: an honest head may be waiting
+    /// silent; those that rested a moment; bodies of callers with a key. Never one at work, nor one younger than `young`: an honest head may be waiting
     /// in the socket for its turn to be read.
     pub(crate) fn eviction_rank(
         &self,
@@ -146,6 +151,7 @@ impl Connection {
             Phase::Head | Phase::Waiting => 1,
             Phase::New => 2,
             Phase::Idle => 3,
+            Phase::KnownWaiting => 4,
             Phase::Busy => return None,
         };
         (age >= young).then_some((rank, doing.since))

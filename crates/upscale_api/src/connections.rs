@@ -281,7 +281,7 @@ mod tests {
         let places = [take(), take(), take(), take()];
         places[1].connection.has_read();
         let busy = places[2].connection.begin_request();
-        let waiting = places[2].connection.begin_waiting();
+        let waiting = places[2].connection.begin_waiting(false);
         drop(places[3].connection.begin_request());
         let mut newcomers = Vec::new();
         for expected in [3, 1, 2, 0] {

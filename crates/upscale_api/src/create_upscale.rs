@@ -1,6 +1,9 @@
 //! `POST /api/v1/upscales`: count, parse, create, answer.
 
+use std::sync::Arc;
+
 use axum::{
+    Extension,
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -12,6 +15,7 @@ use upscale_store::CreateOutcome;
 
 use crate::{
     api_state::ApiState,
+    connection::Connection,
     create_body::CreateBody,
     error::ApiError,
     extract::Writer,
@@ -26,6 +30,7 @@ pub(crate) async fn create_upscale(
     State(state): State<ApiState>,
     Followed(trail): Followed,
     Writer(caller): Writer,
+    connection: Option<Extension<Arc<Connection>>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -34,7 +39,7 @@ pub(crate) async fn create_upscale(
         let _place = state.places.keyed.take(owner)?;
         count_request(&state, &trail, &caller.account_id).await?;
     }
-    let body = read_body(&state, body, owner).await?;
+    let body = read_body(&state, body, owner, connection.map(|found| found.0)).await?;
     let _place = state.places.keyed.take(owner)?;
     let body = CreateBody::parse(&headers, &body)?;
     let key = idempotency_key(&headers)?;
@@ -90,13 +95,19 @@ pub(crate) async fn count_request(
     })
 }
 
-async fn read_body(state: &ApiState, body: Body, owner: Owner) -> Result<Bytes, ApiError> {
+async fn read_body(
+    state: &ApiState,
+    body: Body,
+    owner: Owner,
+    connection: Option<Arc<Connection>>,
+) -> Result<Bytes, ApiError> {
     let allowance = Allowance {
         bytes_max: limits::BODY_BYTES_MAX,
         deadline: state.limits.body_timeout,
         pool: &state.places.keyed_bodies,
         owner,
-        unknown: None,
+        is_known: true,
+        connection,
     };
     let body = request_body::read(body, allowance).await;
     body.map_err(|no_body| match no_body {

@@ -13,8 +13,8 @@ use axum::{
 use upscale_core::{InvalidRequest, RequestId};
 
 use crate::{
-    access_log::Line, connection::Connection, error::ApiError, leftover::Leftover, rate_headers,
-    refusal_log::RefusalLog, request_body::connection_of_request, trail::Trail,
+    access_log::Line, error::ApiError, leftover::Leftover, rate_headers, refusal_log::RefusalLog,
+    request_body::connection_of_request, trail::Trail,
 };
 
 /// Wraps every route and fallback of both listeners.
@@ -56,7 +56,7 @@ async fn answer(trail: &Trail, request: Request, next: Next) -> Response {
         response.headers_mut().insert(header::CONNECTION, close);
     }
     if let Some(leftover) = leftover {
-        let _waiting = connection.as_ref().map(Connection::begin_waiting);
+        let _waiting = connection.as_ref().map(|one| one.begin_waiting(false));
         leftover.discard(response.headers()).await;
     }
     response

@@ -33,9 +33,11 @@ pub(crate) struct Allowance<'a> {
     /// Where the body waits when it does not come at once.
     pub(crate) pool: &'a Arc<Pool>,
     pub(crate) owner: Owner,
-    /// The connection of a caller who has not said who they are: it may be closed while it makes us wait. A caller with
-    /// a key has none here, and no rate to keep.
-    pub(crate) unknown: Option<Arc<Connection>>,
+    /// Whether the caller has said who they are: then there is no rate to keep, and others go first when connections
+    /// are short.
+    pub(crate) is_known: bool,
+    /// May be closed while it makes us wait; none where no front brought the request.
+    pub(crate) connection: Option<Arc<Connection>>,
 }
 
 /// Why there is no body.
@@ -55,10 +57,11 @@ pub(crate) async fn read(body: Body, allowance: Allowance<'_>) -> Result<Bytes, 
         return Err(NoBody::TooLarge);
     }
     let mut reading = Reading::new(body, &allowance);
-    if let Ok(done) = timeout(AT_ONCE.min(allowance.deadline), reading.to_end()).await {
+    if let Ok(done) = timeout(AT_ONCE.min(allowance.deadline), reading.read_to_end()).await {
         return done;
     }
-    let _waiting = allowance.unknown.as_ref().map(Connection::begin_waiting);
+    let connection = allowance.connection.as_ref();
+    let _waiting = connection.map(|one| one.begin_waiting(allowance.is_known));
     let place = match allowance.pool.take_or_displace(allowance.owner) {
         Ok(place) => place,
         Err(full) => {
@@ -67,7 +70,7 @@ pub(crate) async fn read(body: Body, allowance: Allowance<'_>) -> Result<Bytes, 
         }
     };
     tokio::select! {
-        done = reading.to_end() => done,
+        done = reading.read_to_end() => done,
         () = place.displaced() => Err(NoBody::TooSlow),
     }
 }
@@ -90,12 +93,12 @@ impl Reading {
             bytes_max: allowance.bytes_max,
             started,
             deadline: started + allowance.deadline,
-            has_rate: allowance.unknown.is_some(),
+            has_rate: !allowance.is_known,
         }
     }
 
     /// Keeps what it has when it is dropped and called again.
-    async fn to_end(&mut self) -> Result<Bytes, NoBody> {
+    async fn read_to_end(&mut self) -> Result<Bytes, NoBody> {
         loop {
             let frame = timeout_at(self.next_due(), self.body.frame()).await;
             match frame.map_err(|_| NoBody::TooSlow)? {
@@ -169,13 +172,13 @@ mod tests {
     }
 
     fn allowance(places: &Places, deadline: Duration, is_unknown: bool) -> Allowance<'_> {
-        let now = std::time::Instant::now();
         Allowance {
             bytes_max: 16 * 1_024,
             deadline,
             pool: &places.unknown_bodies,
             owner: Owner::Operator,
-            unknown: is_unknown.then(|| Arc::new(Connection::new(now, None))),
+            is_known: !is_unknown,
+            connection: None,
         }
     }
 

@@ -129,7 +129,12 @@ pub async fn serve(
             () = &mut looking => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => match front.find_place(peer).await {
-                    Ok(place) => front.welcome(stream, peer, place, graceful.watcher()),
+                    Ok(place) => {
+                        front.welcome(stream, peer, place, graceful.watcher());
+                        // Those who have come are read before the next: in a wave of newcomers honest ones would give
+                        // way before anybody saw what they ask.
+                        tokio::task::yield_now().await;
+                    }
                     Err(no_place) => front.tell_of(no_place),
                 },
                 // Out of descriptors, most likely: spinning would make it worse.

@@ -119,7 +119,8 @@ pub(crate) async fn read_fields(
         deadline,
         pool: sender.pool,
         owner: sender.owner,
-        unknown: connection_of(parts).filter(|_| !sender.is_known),
+        is_known: sender.is_known,
+        connection: connection_of(parts),
     };
     Ok(Fields::parse(&request_body::read(body, allowance).await?))
 }

@@ -44,7 +44,8 @@ pub(crate) async fn receive(
         deadline: state.limits.body_timeout,
         pool: &state.places.unknown_bodies,
         owner: Owner::Address(address),
-        unknown: connection.map(|Extension(connection)| connection),
+        is_known: false,
+        connection: connection.map(|Extension(connection)| connection),
     };
     let body = request_body::read(body, allowance).await;
     let body = body.map_err(|no_body| match no_body {
