@@ -209,7 +209,7 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{
         io,
         sync::{Mutex, OnceLock},
@@ -219,8 +219,9 @@ mod tests {
 
     use super::*;
 
+    /// What a test's log holds.
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Written(pub(crate) Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

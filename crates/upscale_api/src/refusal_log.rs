@@ -106,4 +106,24 @@ mod tests {
         let kinds = log.lock();
         assert_eq!((kinds["one"].lines, kinds["one"].left_out), (1, 0));
     }
+
+    #[tokio::test]
+    async fn how_many_were_left_out_is_told_within_a_second_or_so() {
+        let written = crate::access_log::tests::Written::default();
+        let writer = written.clone();
+        let subscriber = tracing_subscriber::fmt().json();
+        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        let _here = tracing::subscriber::set_default(subscriber);
+        let log = Arc::new(RefusalLog::new(3));
+        assert_eq!((0..100).filter(|_| log.may_write("flood")).count(), 3);
+        let text = loop {
+            tokio::time::sleep(SECOND / 10).await;
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            if !text.is_empty() {
+                break text;
+            }
+        };
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(r#""kind":"flood","left_out":97"#), "{text}");
+    }
 }
