@@ -6,6 +6,6 @@ set -eu
 cd "$(dirname "$0")/.."
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
-ulimit -n "$(ulimit -Hn)"
+ulimit -n "$(ulimit -Hn)" || echo "the limit of open files stays at $(ulimit -n): fewer sockets may be open at a time"
 cargo run --quiet -p upscale_api --example slow_sockets -- "$@" | tee "$report"
 test "$(grep -c ': 0 of ' "$report")" -eq 9
