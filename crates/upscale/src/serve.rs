@@ -15,8 +15,8 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 use upscale_api::{
-    ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, SendMail, ServeLimits, Stripe,
-    api_router, console_router, results_router, serve as serve_http,
+    ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, PlaceLimits, SendMail,
+    ServeLimits, Stripe, api_router, console_router, results_router, serve as serve_http,
 };
 use upscale_pipeline::kernels;
 use upscale_store::StoreOptions;
@@ -28,7 +28,8 @@ use crate::{
     data::Data,
     golden, mail, metrics,
     model::Served,
-    open_files, output, stripe, telemetry, traces,
+    open_files::{self, OpenFiles},
+    output, stripe, telemetry, traces,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
@@ -74,7 +75,7 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     if let Some((listener, handle)) = counting {
         ready.metrics = Some(url(&listener)?);
         let router = metrics::router(handle, data.store.clone());
-        let limits = ServeLimits::default();
+        let limits = inside(&ServeLimits::default());
         parts.spawn(front(listener, router, limits, stopped.clone()));
     }
     let state = match role.front {
@@ -110,9 +111,6 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
 }
 
 type Parts = JoinSet<anyhow::Result<()>>;
-
-/// Connections of the operators' console: people with a browser or two.
-const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// The listeners of what customers reach, and of what operators do.
 struct Front {
@@ -159,19 +157,21 @@ impl Front {
         parts: &mut Parts,
         stopped: &watch::Receiver<bool>,
     ) -> ApiState {
+        let files = open_files::budget();
         let mut state = ApiState::new(
             data.store.clone(),
             data.results.clone(),
             &self.base_url,
             &self.result_url,
-            api_limits(args),
+            api_limits(args, files),
         );
         if let Some(stripe) = self.stripe {
             state = state.with_stripe(stripe);
         }
         let limits = ServeLimits {
             drain_timeout: Duration::from_secs(process.drain),
-            connections_max: open_files::connections_max(),
+            connections_max: files.connections,
+            trusted_proxies: args.trusted_proxy.clone(),
             ..ServeLimits::default()
         };
         let router = api_router(state.clone());
@@ -188,10 +188,7 @@ impl Front {
         }
         if let Some(admin) = self.admin {
             let (listener, file, router) = admin.serve(state.clone(), self.console_url);
-            let limits = ServeLimits {
-                connections_max: ADMIN_CONNECTIONS_MAX,
-                ..limits
-            };
+            let limits = inside(&limits);
             let stopped = stopped.clone();
             parts.spawn(async move {
                 let _until_the_end = file;
@@ -212,8 +209,21 @@ fn start_counting(args: &ProcessArgs) -> anyhow::Result<Option<(TcpListener, Pro
     Ok(Some((listener, handle)))
 }
 
-fn api_limits(args: &FrontArgs) -> ApiLimits {
+/// Of a listener that operators and their programs reach: few connections, and all of one address, as it is with loopback.
+fn inside(limits: &ServeLimits) -> ServeLimits {
+    ServeLimits {
+        connections_max: open_files::INSIDE_CONNECTIONS,
+        address_connections_max: None,
+        ..limits.clone()
+    }
+}
+
+fn api_limits(args: &FrontArgs, files: OpenFiles) -> ApiLimits {
     ApiLimits {
+        places: PlaceLimits {
+            downloads: files.downloads,
+            ..PlaceLimits::default()
+        },
         trusted_proxies: args.trusted_proxy.clone(),
         failing_auth_per_minute: args.failing_auth_per_minute,
         reads_per_second: args.reads_per_second,

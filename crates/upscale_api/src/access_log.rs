@@ -11,10 +11,21 @@ use axum::{
 };
 use metrics::{counter, histogram};
 use upscale_core::{
-    Fact, KeyId, Span, SpanId, SpanKind, TaskId, TraceId, TraceParent, record_span,
+    Fact, KeyId, RequestId, Span, SpanId, SpanKind, TaskId, TraceId, TraceParent, record_span,
 };
 
-use crate::{error::ApiError, trail::Trail};
+use crate::{error::ApiError, refusal_log::RefusalLog, trail::Trail};
+
+/// The kind of refused pages, whose errors have no code.
+const PAGE: &str = "page";
+
+/// What the log says of a page that could not be shown; beside the answer, never in it.
+#[derive(Debug, Clone)]
+pub(crate) struct PageTrouble {
+    pub(crate) detail: String,
+    /// Our fault, not a moment's.
+    pub(crate) is_broken: bool,
+}
 
 /// Marks a request of a console, whose pages are counted as one route of this name.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +34,7 @@ pub(crate) struct PagesOf(pub(crate) &'static str);
 /// The line of one request, written once: with its answer, or when the client goes away before it.
 pub(crate) struct Line {
     trail: Arc<Trail>,
+    refusals: Arc<RefusalLog>,
     method: &'static str,
     route: Option<MatchedPath>,
     pages_of: Option<&'static str>,
@@ -33,9 +45,10 @@ pub(crate) struct Line {
 
 impl Line {
     /// Starts the clock.
-    pub(crate) fn begin(trail: &Arc<Trail>, request: &Request) -> Self {
+    pub(crate) fn begin(trail: &Arc<Trail>, refusals: &Arc<RefusalLog>, request: &Request) -> Self {
         Self {
             trail: Arc::clone(trail),
+            refusals: Arc::clone(refusals),
             method: known_method(request.method()),
             route: request.extensions().get::<MatchedPath>().cloned(),
             pages_of: request.extensions().get::<PagesOf>().map(|pages| pages.0),
@@ -48,22 +61,29 @@ impl Line {
     /// The answer is ready to be sent; errors of ours also say what broke.
     pub(crate) fn write(mut self, response: &Response) {
         let error = response.extensions().get::<ApiError>();
-        let request_id = self.trail.request_id.as_str();
-        match error {
-            Some(ApiError::Internal { detail }) => {
-                tracing::error!(request_id, detail, "something broke");
-            }
-            Some(ApiError::Unavailable { detail, .. }) => {
-                tracing::warn!(request_id, detail, "not available");
-            }
-            _ => {}
-        }
         let status = Some(response.status().as_u16());
         self.count(status, error);
         let code = error.map(ApiError::code);
-        self.log(status, code);
+        if response.status().as_u16() < 400 || self.refusals.may_write(code.unwrap_or(PAGE)) {
+            self.log_trouble(error, response.extensions().get::<PageTrouble>());
+            self.log(status, code);
+        }
         self.trace(status, code);
         self.is_written = true;
+    }
+
+    fn log_trouble(&self, error: Option<&ApiError>, page: Option<&PageTrouble>) {
+        let request_id = self.trail.request_id.as_str();
+        let (detail, is_broken) = match (error, page) {
+            (Some(ApiError::Internal { detail }), _) => (detail, true),
+            (Some(ApiError::Unavailable { detail, .. }), _) => (detail, false),
+            (_, Some(page)) => (&page.detail, page.is_broken),
+            _ => return,
+        };
+        match is_broken {
+            true => tracing::error!(request_id, detail, "something broke"),
+            false => tracing::warn!(request_id, detail, "not available"),
+        }
     }
 
     fn count(&self, status: Option<u16>, error: Option<&ApiError>) {
@@ -142,9 +162,26 @@ impl Drop for Line {
     fn drop(&mut self) {
         if !self.is_written {
             self.count(None, None);
-            self.log(None, Some("client_went_away"));
+            if self.refusals.may_write("client_went_away") {
+                self.log(None, Some("client_went_away"));
+            }
             self.trace(None, Some("client_went_away"));
         }
+    }
+}
+
+/// The line of what was no request: hyper has refused it, and no layer saw it.
+pub(crate) fn write_unparsed(refusals: &Arc<RefusalLog>, id: &RequestId, error: &ApiError) {
+    let status = error.row().0.as_u16();
+    let labels = [
+        ("route", "unmatched".to_owned()),
+        ("method", "other".to_owned()),
+        ("status", status.to_string()),
+    ];
+    counter!("upscale_requests_total", &labels).increment(1);
+    if refusals.may_write("unparsed") {
+        let (request_id, error_code) = (id.as_str(), error.code());
+        tracing::info!(request_id, status, error_code, "a head that cannot be read");
     }
 }
 
@@ -172,19 +209,19 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{
         io,
         sync::{Mutex, OnceLock},
     };
 
-    use axum::body::Body;
-    use upscale_core::RequestId;
+    use axum::{body::Body, response::IntoResponse};
 
     use super::*;
 
+    /// What a test's log holds.
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Written(pub(crate) Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -214,7 +251,10 @@ mod tests {
             made_the_task: OnceLock::new(),
             window: OnceLock::new(),
         });
-        tracing::subscriber::with_default(subscriber, || end(Line::begin(&trail, &request)));
+        let refusals = Arc::new(RefusalLog::new(1));
+        tracing::subscriber::with_default(subscriber, || {
+            end(Line::begin(&trail, &refusals, &request));
+        });
         let bytes = written.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
@@ -232,5 +272,23 @@ mod tests {
         assert_eq!(log.lines().count(), 1, "{log}");
         assert!(log.contains(r#""route":"unmatched""#) && log.contains(r#""method":"other""#));
         assert!(!log.contains("BREW") && !log.contains("secrets") && !log.contains("/a/path"));
+    }
+
+    #[test]
+    fn of_many_refusals_a_few_have_lines_and_every_success_has_one() {
+        let refused = |line: Line| {
+            let (trail, refusals) = (Arc::clone(&line.trail), Arc::clone(&line.refusals));
+            let request = Request::new(Body::empty());
+            line.write(&ApiError::InvalidApiKey.into_response());
+            for _ in 0..100 {
+                let more = Line::begin(&trail, &refusals, &request);
+                more.write(&ApiError::InvalidApiKey.into_response());
+            }
+            for _ in 0..5 {
+                Line::begin(&trail, &refusals, &request).write(&Response::new(Body::empty()));
+            }
+        };
+        let log = logged(refused);
+        assert_eq!(log.lines().count(), 1 + 5, "{log}");
     }
 }

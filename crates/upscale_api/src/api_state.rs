@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use upscale_core::ResultFile;
 use upscale_store::{Results, Store};
 
 use crate::{
-    api_limits::ApiLimits, error::ApiError, readiness::Readiness, results::SigningKeys,
-    stripe::Stripe, throttle::Throttle,
+    api_limits::ApiLimits, error::ApiError, places::Places, readiness::Readiness,
+    refusal_log::RefusalLog, results::SigningKeys, stripe::Stripe, throttle::Throttle,
 };
 
 /// Shared by all requests of both listeners. Cheap to clone.
@@ -22,7 +21,8 @@ pub struct ApiState {
     pub(crate) signing_keys: Arc<SigningKeys>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) readiness: Arc<Readiness>,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
+    pub(crate) refusals: Arc<RefusalLog>,
     pub(crate) stripe: Option<Arc<Stripe>>,
 }
 
@@ -43,7 +43,8 @@ impl ApiState {
             base_url: base_url.trim_end_matches('/').into(),
             result_url: result_url.trim_end_matches('/').into(),
             throttle: Arc::new(Throttle::new(&limits)),
-            places: Arc::new(Semaphore::new(limits.answers_max)),
+            places: Arc::new(Places::new(&limits.places)),
+            refusals: Arc::new(RefusalLog::new(limits.refusal_lines_per_second)),
             limits: Arc::new(limits),
             signing_keys: Arc::default(),
             readiness: Arc::default(),

@@ -1,149 +1,30 @@
-//! Every open connection of one listener and what it is doing, so that those which only hold a place can be
-//! told from those at work: hyper has no idle time apart from its header time, no write time and no room
-//! for a newcomer when slow ones fill the house.
+//! Every open connection of one listener: how many there may be, how many of one address, and which give way to a newcomer.
 
 use std::{
-    collections::BTreeMap,
-    io,
-    pin::Pin,
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
 use metrics::gauge;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::Notify,
-};
 
-use crate::serve_limits::ServeLimits;
+use crate::{connection::Connection, places::fair_share, serve_limits::ServeLimits};
 
-/// What a connection is doing, and since when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Open, and no byte of its first request has come.
-    New,
-    /// Bytes of a head have come, but not all.
-    Head,
-    /// A request is being answered.
-    Busy,
-    /// All that was asked is answered.
-    Idle,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Doing {
-    phase: Phase,
-    since: Instant,
-    /// Since when a write has been waiting for the client to read.
-    stalled_since: Option<Instant>,
-}
-
-/// One connection.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    doing: Mutex<Doing>,
-    closed: Notify,
-}
-
-impl Connection {
-    fn new(now: Instant) -> Self {
-        Self {
-            doing: Mutex::new(Doing {
-                phase: Phase::New,
-                since: now,
-                stalled_since: None,
-            }),
-            closed: Notify::new(),
-        }
-    }
-
-    /// Resolves when the connection must go.
-    pub(crate) async fn closed(&self) {
-        self.closed.notified().await;
-    }
-
-    /// A request begins; it lasts until the answer is dropped, body and all.
-    pub(crate) fn begin_request(self: &Arc<Self>) -> Busy {
-        self.enter(Phase::Busy);
-        Busy(Arc::clone(self))
-    }
-
-    fn enter(&self, phase: Phase) {
-        let mut doing = self.doing();
-        doing.phase = phase;
-        doing.since = Instant::now();
-    }
-
-    fn has_read(&self) {
-        let mut doing = self.doing();
-        match doing.phase {
-            // The first head's time runs from connecting: one byte must not buy the whole time again.
-            Phase::New => doing.phase = Phase::Head,
-            Phase::Idle => {
-                doing.phase = Phase::Head;
-                doing.since = Instant::now();
-            }
-            Phase::Head | Phase::Busy => {}
-        }
-    }
-
-    fn has_written(&self, is_stalled: bool) {
-        let mut doing = self.doing();
-        doing.stalled_since = match (is_stalled, doing.stalled_since) {
-            (false, _) => None,
-            (true, None) => Some(Instant::now()),
-            (true, since) => since,
-        };
-    }
-
-    fn doing(&self) -> MutexGuard<'_, Doing> {
-        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_overdue(&self, now: Instant, limits: &ServeLimits) -> bool {
-        let doing = *self.doing();
-        let longest = match doing.phase {
-            Phase::New | Phase::Head => limits.header_timeout,
-            Phase::Idle => limits.idle_timeout,
-            Phase::Busy => limits.answer_timeout,
-        };
-        let is_over = |since: Instant, longest: Duration| now.duration_since(since) >= longest;
-        is_over(doing.since, longest)
-            || doing
-                .stalled_since
-                .is_some_and(|since| is_over(since, limits.stall_timeout))
-    }
-
-    /// Lower goes first: heads that dribble, then the silent, then those between requests; never one at work.
-    /// Nor one that has just come: an honest head may be waiting in the socket for its turn to be read.
-    fn eviction_rank(&self, came_before: Instant) -> Option<(u8, Instant)> {
-        let doing = *self.doing();
-        let rank = match doing.phase {
-            Phase::Head => 0,
-            Phase::New => 1,
-            Phase::Idle => 2,
-            Phase::Busy => return None,
-        };
-        (doing.since <= came_before).then_some((rank, doing.since))
-    }
-}
-
-/// Marks a connection as at work while it lives.
-#[derive(Debug)]
-pub(crate) struct Busy(Arc<Connection>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.enter(Phase::Idle);
-    }
-}
+/// An address may hold an eighth of what is free.
+const ADDRESS_ONE_IN: usize = 8;
 
 /// The open connections of one listener.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    open: Mutex<(u64, BTreeMap<u64, Arc<Connection>>)>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    all: BTreeMap<u64, Arc<Connection>>,
+    by_network: HashMap<IpAddr, BTreeMap<u64, Arc<Connection>>>,
 }
 
 /// Removes its connection from the list when dropped.
@@ -155,25 +36,121 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.connections.lock().1.remove(&self.number);
+        self.connections.lock().remove(self.number);
         gauge!("upscale_connections").decrement(1.0);
     }
 }
 
-impl Connections {
-    /// A place for a newcomer; when all are taken, those that have waited longest for their clients give
-    /// way. None when every one is at work or has only just come.
-    pub(crate) fn take_place(self: &Arc<Self>, limits: &ServeLimits) -> Option<Place> {
-        let mut open = self.lock();
-        if open.1.len() >= limits.connections_max {
-            make_room(&mut open.1, limits)?;
+/// Why a newcomer gets no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// All connections are at work or have only just come.
+    AllAtWork,
+    /// Its address has its share, and all of them are at work.
+    ShareAtWork { share: usize },
+}
+
+impl Open {
+    fn insert(&mut self, connection: &Arc<Connection>) -> u64 {
+        self.next += 1;
+        self.all.insert(self.next, Arc::clone(connection));
+        if let Some(network) = connection.network {
+            let of_network = self.by_network.entry(network).or_default();
+            of_network.insert(self.next, Arc::clone(connection));
         }
-        open.0 += 1;
-        let number = open.0;
-        let connection = Arc::new(Connection::new(Instant::now()));
+        self.next
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Arc<Connection>> {
+        let connection = self.all.remove(&number)?;
+        if let Some(network) = connection.network
+            && let Some(of_network) = self.by_network.get_mut(&network)
+        {
+            of_network.remove(&number);
+            if of_network.is_empty() {
+                self.by_network.remove(&network);
+            }
+        }
+        Some(connection)
+    }
+
+    /// The newcomer's own address pays for it where that has its share, however young its others are: who opens
+    /// thousands displaces itself.
+    fn make_room_of(&mut self, network: IpAddr, limits: &ServeLimits) -> Result<(), NoPlace> {
+        let Some(most) = limits.address_connections_max else {
+            return Ok(());
+        };
+        let free = limits.connections_max.saturating_sub(self.all.len());
+        let share = fair_share(free, ADDRESS_ONE_IN, most);
+        let of_network = self.by_network.get(&network);
+        let Some(of_network) = of_network.filter(|all| all.len() >= share) else {
+            return Ok(());
+        };
+        let given_up = who_give_way(of_network, share, Duration::ZERO, limits);
+        if given_up.is_empty() {
+            return Err(NoPlace::ShareAtWork { share });
+        }
+        self.close(&given_up);
+        Ok(())
+    }
+
+    fn make_room(&mut self, limits: &ServeLimits) -> Result<(), NoPlace> {
+        if self.all.len() < limits.connections_max {
+            return Ok(());
+        }
+        let most = limits.connections_max;
+        let given_up = who_give_way(&self.all, most, limits.newcomer_time, limits);
+        if given_up.is_empty() {
+            return Err(NoPlace::AllAtWork);
+        }
+        self.close(&given_up);
+        Ok(())
+    }
+
+    fn close(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            if let Some(connection) = self.remove(*number) {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// A sixteenth of as many as there may be, so that a flood pays for one look at all of them in many and not in each: at
+/// one look a newcomer the flood filled the system's queue, and honest clients waited in it.
+fn who_give_way(
+    among: &BTreeMap<u64, Arc<Connection>>,
+    most: usize,
+    young: Duration,
+    limits: &ServeLimits,
+) -> Vec<u64> {
+    let now = Instant::now();
+    let mut waiting: Vec<((u8, Instant), u64)> = among
+        .iter()
+        .filter_map(|(number, one)| Some((one.eviction_rank(now, young, limits)?, *number)))
+        .collect();
+    waiting.sort_unstable();
+    waiting.truncate((most / 16).max(1));
+    waiting.into_iter().map(|(_, number)| number).collect()
+}
+
+impl Connections {
+    /// A place for a newcomer; when all are taken, or all of its address's, those that have waited longest for their
+    /// clients give way.
+    pub(crate) fn take_place(
+        self: &Arc<Self>,
+        network: Option<IpAddr>,
+        limits: &ServeLimits,
+    ) -> Result<Place, NoPlace> {
+        let mut open = self.lock();
+        if let Some(network) = network {
+            open.make_room_of(network, limits)?;
+        }
+        open.make_room(limits)?;
+        let connection = Arc::new(Connection::new(Instant::now(), network));
+        let number = open.insert(&connection);
         gauge!("upscale_connections").increment(1.0);
-        open.1.insert(number, Arc::clone(&connection));
-        Some(Place {
+        Ok(Place {
             connection,
             number,
             connections: Arc::clone(self),
@@ -183,95 +160,20 @@ impl Connections {
     /// Closes every connection that is past a limit.
     pub(crate) fn close_overdue(&self, limits: &ServeLimits) {
         let now = Instant::now();
-        for connection in self.lock().1.values() {
+        for connection in self.lock().all.values() {
             if connection.is_overdue(now, limits) {
-                connection.closed.notify_one();
+                connection.close();
             }
         }
     }
 
     /// Closes every connection, whatever it is doing.
     pub(crate) fn close_all(&self) {
-        for connection in self.lock().1.values() {
-            connection.closed.notify_one();
-        }
+        self.lock().all.values().for_each(|one| one.close());
     }
 
-    fn lock(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Arc<Connection>>)> {
+    fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Closes a sixteenth of the connections, so that a flood pays for one look at all of them in 64 and not in
-/// each: at one look a newcomer the flood filled the system's queue, and honest clients waited in it.
-fn make_room(open: &mut BTreeMap<u64, Arc<Connection>>, limits: &ServeLimits) -> Option<()> {
-    let came_before = Instant::now().checked_sub(limits.newcomer_time)?;
-    let mut waiting: Vec<((u8, Instant), u64)> = open
-        .iter()
-        .filter_map(|(number, one)| Some((one.eviction_rank(came_before)?, *number)))
-        .collect();
-    waiting.sort_unstable();
-    waiting.truncate((limits.connections_max / 16).max(1));
-    for (_, number) in &waiting {
-        if let Some(connection) = open.remove(number) {
-            connection.closed.notify_one();
-        }
-    }
-    (!waiting.is_empty()).then_some(())
-}
-
-/// A stream that tells its connection when bytes come and when they cannot go.
-pub(crate) struct Watched<S> {
-    pub(crate) stream: S,
-    pub(crate) connection: Arc<Connection>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.connection.has_read();
-        }
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.connection.has_written(polled.is_pending());
-        polled
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.connection.has_written(polled.is_pending());
-        polled
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
@@ -300,20 +202,23 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let limits = limits(Duration::ZERO);
         let places: Vec<Place> = (0..4)
-            .map(|_| connections.take_place(&limits).unwrap())
+            .map(|_| connections.take_place(None, &limits).unwrap())
             .collect();
         let busy = places[0].connection.begin_request();
         drop(places[1].connection.begin_request());
         places[3].connection.has_read();
         let mut newcomers = Vec::new();
         for expected in [3, 2, 1] {
-            let newcomer = connections.take_place(&limits).unwrap();
+            let newcomer = connections.take_place(None, &limits).unwrap();
             newcomers.push((newcomer.connection.begin_request(), newcomer));
             assert!(is_closed(&places[expected]).await, "place {expected}");
         }
-        assert!(connections.take_place(&limits).is_none(), "all are at work");
+        assert!(
+            connections.take_place(None, &limits).is_err(),
+            "all are at work"
+        );
         drop(busy);
-        assert!(connections.take_place(&limits).is_some());
+        assert!(connections.take_place(None, &limits).is_ok());
         assert!(is_closed(&places[0]).await);
     }
 
@@ -322,34 +227,68 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let limits = limits(Duration::from_secs(3_600));
         let mut places: Vec<Place> = (0..4)
-            .map(|_| connections.take_place(&limits).unwrap())
+            .map(|_| connections.take_place(None, &limits).unwrap())
             .collect();
-        assert!(connections.take_place(&limits).is_none());
+        assert!(connections.take_place(None, &limits).is_err());
         places.pop();
-        assert!(connections.take_place(&limits).is_some());
+        assert!(connections.take_place(None, &limits).is_ok());
     }
 
-    #[test]
-    fn the_first_head_has_one_time_from_connecting_and_each_later_one_its_own() {
-        let start = Instant::now();
-        let connection = Arc::new(Connection::new(start));
-        let limits = ServeLimits::default();
-        connection.has_read();
-        assert!(connection.is_overdue(start + limits.header_timeout, &limits));
-        drop(connection.begin_request());
-        assert!(!connection.is_overdue(start + limits.header_timeout, &limits));
-        assert!(connection.is_overdue(start + limits.idle_timeout * 2, &limits));
+    fn address(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(number.into()))
     }
 
-    #[test]
-    fn a_write_that_waits_too_long_is_overdue_and_one_that_moves_is_not() {
-        let connection = Arc::new(Connection::new(Instant::now()));
-        let limits = ServeLimits::default();
-        let _busy = connection.begin_request();
-        let later = Instant::now() + limits.stall_timeout * 2;
-        connection.has_written(true);
-        assert!(connection.is_overdue(later, &limits));
-        connection.has_written(false);
-        assert!(!connection.is_overdue(later, &limits));
+    #[tokio::test]
+    async fn an_address_with_its_share_displaces_itself_and_nobody_else() {
+        let connections = Arc::new(Connections::default());
+        let limits = ServeLimits {
+            connections_max: 90,
+            newcomer_time: Duration::from_secs(3_600),
+            ..ServeLimits::default()
+        };
+        let honest = connections.take_place(address(1), &limits).unwrap();
+        let mut flood = Vec::new();
+        for _ in 0..1_000 {
+            flood.push(connections.take_place(address(2), &limits).unwrap());
+            assert!(connections.lock().by_network[&address(2).unwrap()].len() <= 10);
+        }
+        assert!(!is_closed(&honest).await);
+        assert!(is_closed(&flood[0]).await);
+        // Who is at work is not displaced, and then the address has to wait.
+        let busy: Vec<_> = flood
+            .iter()
+            .map(|one| one.connection.begin_request())
+            .collect();
+        let refused = connections.take_place(address(2), &limits).err();
+        assert!(
+            matches!(refused, Some(NoPlace::ShareAtWork { share: 9 | 10 })),
+            "{refused:?}"
+        );
+        assert!(connections.take_place(address(3), &limits).is_ok());
+        drop((busy, flood, honest));
+        let open = connections.lock();
+        assert!(open.all.is_empty() && open.by_network.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_has_rested_for_long_gives_way_first_and_who_waits_for_a_body_before_the_silent() {
+        let connections = Arc::new(Connections::default());
+        let limits = ServeLimits {
+            header_timeout: Duration::ZERO,
+            ..limits(Duration::ZERO)
+        };
+        let take = || connections.take_place(None, &limits).unwrap();
+        let places = [take(), take(), take(), take()];
+        places[1].connection.has_read();
+        let busy = places[2].connection.begin_request();
+        let waiting = places[2].connection.begin_waiting(false);
+        drop(places[3].connection.begin_request());
+        let mut newcomers = Vec::new();
+        for expected in [3, 1, 2, 0] {
+            let newcomer = take();
+            newcomers.push((newcomer.connection.begin_request(), newcomer));
+            assert!(is_closed(&places[expected]).await, "place {expected}");
+        }
+        drop((waiting, busy));
     }
 }

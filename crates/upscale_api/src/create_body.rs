@@ -14,6 +14,8 @@ use serde::{
 use serde_json::value::RawValue;
 use upscale_core::{InvalidRequest, NewTask, Parameters, SourceUrl};
 
+use crate::request_body::check_not_encoded;
+
 /// Characters of a name that an error repeats.
 const NAME_CHARS_MAX: usize = 64;
 const CALLBACKS: [&str; 4] = ["callback_url", "webhook_url", "webhook", "callback"];
@@ -29,6 +31,7 @@ impl CreateBody {
     /// Parses the body of a request with these headers.
     pub(crate) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Self, InvalidRequest> {
         check_media_type(headers)?;
+        check_not_encoded(headers)?;
         let Fields(fields) = parse_object(body)?;
         for (name, _) in &fields {
             check_name(name)?;

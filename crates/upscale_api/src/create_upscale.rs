@@ -1,23 +1,26 @@
 //! `POST /api/v1/upscales`: count, parse, create, answer.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::{
+    Extension,
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use metrics::counter;
 use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, NewTask, Task, limits};
 use upscale_store::CreateOutcome;
 
 use crate::{
     api_state::ApiState,
+    connection::Connection,
     create_body::CreateBody,
     error::ApiError,
     extract::Writer,
+    places::Owner,
+    request_body::{self, Allowance, NoBody},
     task_body::task_response,
     trail::{Followed, Trail},
 };
@@ -27,11 +30,17 @@ pub(crate) async fn create_upscale(
     State(state): State<ApiState>,
     Followed(trail): Followed,
     Writer(caller): Writer,
+    connection: Option<Extension<Arc<Connection>>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    count_request(&state, &trail, &caller.account_id).await?;
-    let body = read_body(body, state.limits.body_timeout).await?;
+    let owner = Owner::Account(caller.account_id);
+    {
+        let _place = state.places.keyed.take(owner)?;
+        count_request(&state, &trail, &caller.account_id).await?;
+    }
+    let body = read_body(&state, body, owner, connection.map(|found| found.0)).await?;
+    let _place = state.places.keyed.take(owner)?;
     let body = CreateBody::parse(&headers, &body)?;
     let key = idempotency_key(&headers)?;
     let new_task = body.into_task()?;
@@ -86,16 +95,25 @@ pub(crate) async fn count_request(
     })
 }
 
-async fn read_body(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
-    let limited = Limited::new(body, limits::BODY_BYTES_MAX);
-    let collected = tokio::time::timeout(timeout, limited.collect()).await;
-    match collected.map_err(|_| ApiError::BodyTimeout)? {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(InvalidRequest::TooLarge.into()),
-        Err(_) => {
-            Err(InvalidRequest::Request("The body broke off or is badly framed.".to_owned()).into())
-        }
-    }
+async fn read_body(
+    state: &ApiState,
+    body: Body,
+    owner: Owner,
+    connection: Option<Arc<Connection>>,
+) -> Result<Bytes, ApiError> {
+    let allowance = Allowance {
+        bytes_max: limits::BODY_BYTES_MAX,
+        deadline: state.limits.body_timeout,
+        pool: &state.places.keyed_bodies,
+        owner,
+        is_known: true,
+        connection,
+    };
+    let body = request_body::read(body, allowance).await;
+    body.map_err(|no_body| match no_body {
+        NoBody::TooLarge => InvalidRequest::TooLarge.into(),
+        other => other.into(),
+    })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<IdempotencyKey, InvalidRequest> {

@@ -1,5 +1,6 @@
 //! Every answer that is an error: one enum, one table of status, type, code and message. The body is
-//! rendered by `follow.rs`, which alone knows the request id; nothing else writes an error.
+//! rendered by `follow.rs`, which knows the request id, and by `bare_refusal.rs` for what was no request; nothing else
+//! writes an error.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -9,6 +10,8 @@ use serde::Serialize;
 use upscale_core::{Credits, InvalidRequest};
 use upscale_store::StoreError;
 use utoipa::ToSchema;
+
+use crate::{places::Full, request_body::NoBody};
 
 /// Why a request is not answered with what it asked for. `Display` is the message the customer reads.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -46,6 +49,12 @@ pub(crate) enum ApiError {
     /// The body came too slowly.
     #[error("The request body did not arrive in time.")]
     BodyTimeout,
+    /// The request's head is larger than we read.
+    #[error("The request's head has more than {bytes_max} bytes or {headers_max} fields.")]
+    HeadTooLarge {
+        bytes_max: usize,
+        headers_max: usize,
+    },
     /// The key belongs to another request.
     #[error("This Idempotency-Key was used before with different parameters.")]
     IdempotencyConflict,
@@ -127,6 +136,11 @@ impl ApiError {
                 "method_not_allowed",
             ),
             Self::BodyTimeout => (StatusCode::BAD_REQUEST, INVALID, "invalid_request"),
+            Self::HeadTooLarge { .. } => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                INVALID,
+                "request_too_large",
+            ),
             Self::IdempotencyConflict => (StatusCode::CONFLICT, INVALID, "idempotency_conflict"),
             Self::ResultExpired => (StatusCode::GONE, INVALID, "result_expired"),
             Self::RangeNotSatisfiable { .. } => (
@@ -228,6 +242,27 @@ impl From<StoreError> for ApiError {
                 detail,
             },
             StoreError::Refused(detail) | StoreError::Corrupt(detail) => Self::Internal { detail },
+        }
+    }
+}
+
+impl From<Full> for ApiError {
+    fn from(full: Full) -> Self {
+        Self::Unavailable {
+            retry_after_seconds: 1,
+            detail: full.0,
+        }
+    }
+}
+
+impl From<NoBody> for ApiError {
+    fn from(no_body: NoBody) -> Self {
+        let invalid = |text: &str| InvalidRequest::Request(text.to_owned()).into();
+        match no_body {
+            NoBody::TooSlow => Self::BodyTimeout,
+            NoBody::NoPlace(full) => full.into(),
+            NoBody::Broken => invalid("The body broke off or is badly framed."),
+            NoBody::TooLarge => invalid("The body is too large."),
         }
     }
 }

@@ -5,17 +5,24 @@ use std::sync::Arc;
 
 use axum::{
     body::{Body, HttpBody},
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, Version, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use upscale_core::{InvalidRequest, RequestId};
 
-use crate::{access_log::Line, error::ApiError, leftover::Leftover, rate_headers, trail::Trail};
+use crate::{
+    access_log::Line, error::ApiError, leftover::Leftover, rate_headers, refusal_log::RefusalLog,
+    request_body::connection_of_request, trail::Trail,
+};
 
 /// Wraps every route and fallback of both listeners.
-pub(crate) async fn follow(mut request: Request, next: Next) -> Response {
+pub(crate) async fn follow(
+    State(refusals): State<Arc<RefusalLog>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // Without randomness no id, no task and no key can be made: there is nothing to serve with.
     let Ok(request_id) = RequestId::random() else {
         let wait = [(header::RETRY_AFTER, "1")];
@@ -23,7 +30,7 @@ pub(crate) async fn follow(mut request: Request, next: Next) -> Response {
     };
     let trail = Arc::new(Trail::of(request_id));
     request.extensions_mut().insert(Arc::clone(&trail));
-    let line = Line::begin(&trail, &request);
+    let line = Line::begin(&trail, &refusals, &request);
     let is_head = request.method() == Method::HEAD;
     let response = answer(&trail, request, next).await;
     line.write(&response);
@@ -37,6 +44,7 @@ async fn answer(trail: &Trail, request: Request, next: Next) -> Response {
     // Hyper drops a Content-Length beside a Transfer-Encoding unseen; a proxy in front may have believed
     // it. Whatever follows on this connection could be a smuggled request, so nothing may follow.
     let must_close = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let connection = connection_of_request(&request);
     let (request, leftover) = Leftover::share(request);
     let answer = match check_host(&request) {
         Ok(()) => next.run(request).await,
@@ -48,6 +56,7 @@ async fn answer(trail: &Trail, request: Request, next: Next) -> Response {
         response.headers_mut().insert(header::CONNECTION, close);
     }
     if let Some(leftover) = leftover {
+        let _waiting = connection.as_ref().map(|one| one.begin_waiting(false));
         leftover.discard(response.headers()).await;
     }
     response

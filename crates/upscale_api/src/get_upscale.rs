@@ -11,6 +11,7 @@ use crate::{
     api_state::ApiState,
     error::ApiError,
     extract::Reader,
+    places::Owner,
     results::etag_matches,
     task_body::{add_reading_headers, task_response},
     trail::Followed,
@@ -24,6 +25,7 @@ pub(crate) async fn get_upscale(
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let _place = state.places.keyed.take(Owner::Account(caller.account_id))?;
     state.throttle.count_read(&caller.account_id)?;
     let id = id
         .ok()

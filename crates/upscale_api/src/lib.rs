@@ -6,7 +6,9 @@ mod access_log;
 mod admin;
 mod api_limits;
 mod api_state;
+mod bare_refusal;
 mod client_address;
+mod connection;
 mod connections;
 mod console;
 mod create_body;
@@ -19,8 +21,11 @@ mod health;
 mod leftover;
 mod openapi;
 mod pages;
+mod places;
 mod rate_headers;
 mod readiness;
+mod refusal_log;
+mod request_body;
 mod results;
 mod router;
 mod serve;
@@ -33,11 +38,13 @@ mod trail;
 pub use admin::{AdminDoor, AdminOptions, AdminState, AdminToken, admin_router};
 pub use api_limits::{ApiLimits, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
 pub use api_state::ApiState;
+pub use client_address::parse_trusted_proxy;
 pub use console::{
     ConsoleOptions, ConsoleState, Mail, MailError, PasswordError, SendMail, console_router,
     hash_password,
 };
 pub use openapi::openapi_json;
+pub use places::PlaceLimits;
 pub use router::{api_router, results_router};
 pub use serve::{Listener, listen, serve};
 pub use serve_limits::ServeLimits;

@@ -9,8 +9,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use metrics::counter;
-use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
@@ -21,6 +19,7 @@ use crate::{
     get_upscale::get_upscale,
     health::{healthz, readyz},
     openapi::get_openapi,
+    refusal_log::RefusalLog,
     results::deliver,
     stripe,
 };
@@ -64,8 +63,14 @@ pub(crate) fn bounded(
 ) -> Router {
     routes
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(bounds, answer_in_time))
-        .layer(middleware::from_fn(follow::follow))
+        .layer(middleware::from_fn_with_state(
+            bounds.clone(),
+            answer_in_time,
+        ))
+        .layer(middleware::from_fn_with_state(
+            bounds.refusals,
+            follow::follow,
+        ))
 }
 
 async fn not_found() -> ApiError {
@@ -82,32 +87,24 @@ fn internal_error(_panic: Box<dyn Any + Send>) -> Response {
     ApiError::Internal { detail }.into_response()
 }
 
-/// What one request may take, of time and of room.
+/// What one request may take of time, and where refusals are written. Of room it takes a place of its class, once its head,
+/// its caller and its body are there (`places.rs`); the probes take none.
 #[derive(Clone)]
 pub(crate) struct Bounds {
     timeout: Duration,
-    places: Arc<Semaphore>,
+    refusals: Arc<RefusalLog>,
 }
 
 impl Bounds {
     pub(crate) fn of(state: &ApiState) -> Self {
         Self {
             timeout: state.limits.request_timeout,
-            places: Arc::clone(&state.places),
+            refusals: Arc::clone(&state.refusals),
         }
     }
 }
 
 async fn answer_in_time(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
-    // More connections may be open than requests answered at once: the rest would only wait for the store.
-    let Ok(_place) = bounds.places.try_acquire() else {
-        counter!("upscale_limits_hit_total", "limit" => "answers").increment(1);
-        let busy = ApiError::Unavailable {
-            retry_after_seconds: 1,
-            detail: "as many requests are being answered as may be".to_owned(),
-        };
-        return busy.into_response();
-    };
     match tokio::time::timeout(bounds.timeout, next.run(request)).await {
         Ok(response) => response,
         Err(_) => ApiError::UpstreamTimeout.into_response(),

@@ -25,8 +25,12 @@ use tokio::{
 use tower::ServiceExt;
 
 use crate::{
-    client_address::{PeerAddress, PeerUser},
-    connections::{Busy, Connections, Place, Watched},
+    api_limits::REFUSAL_LINES_PER_SECOND,
+    bare_refusal::Exchange,
+    client_address::{PeerAddress, PeerUser, connecting_network},
+    connection::{Busy, Connection, Watched},
+    connections::{Connections, NoPlace, Place},
+    refusal_log::RefusalLog,
     serve_limits::ServeLimits,
 };
 
@@ -124,16 +128,20 @@ pub async fn serve(
             () = &mut shutdown => break,
             () = &mut looking => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => match front.find_place().await {
-                    Some(place) => front.welcome(stream, peer, place, graceful.watcher()),
-                    None => {
-                        counter!("upscale_limits_hit_total", "limit" => "connections").increment(1);
-                        tracing::warn!("a connection was closed at once: all are at work");
+                Ok((stream, peer)) => match front.find_place(peer).await {
+                    Ok(place) => {
+                        front.welcome(stream, peer, place, graceful.watcher());
+                        // Those who have come are read before the next: in a wave of newcomers honest ones would give
+                        // way before anybody saw what they ask.
+                        tokio::task::yield_now().await;
                     }
+                    Err(no_place) => front.tell_of(no_place),
                 },
                 // Out of descriptors, most likely: spinning would make it worse.
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    if front.refusals.may_write("not_accepted") {
+                        tracing::warn!(%error, "a connection was not accepted");
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -149,6 +157,7 @@ struct Front {
     limits: ServeLimits,
     builder: http1::Builder,
     connections: Arc<Connections>,
+    refusals: Arc<RefusalLog>,
 }
 
 impl Front {
@@ -168,18 +177,48 @@ impl Front {
             limits,
             builder,
             connections: Arc::default(),
+            refusals: Arc::new(RefusalLog::new(REFUSAL_LINES_PER_SECOND)),
         }
     }
 
     /// While none is free the next newcomers wait in the system's queue, which is where a flood belongs.
-    async fn find_place(&self) -> Option<Place> {
+    /// Who comes from an address with its share is not waited for: that would hold up everybody else.
+    async fn find_place(&self, peer: Peer) -> Result<Place, NoPlace> {
+        let network = match peer {
+            Peer::Address(PeerAddress(address)) => {
+                connecting_network(address, &self.limits.trusted_proxies)
+            }
+            Peer::User(_) => None,
+        };
         for _ in 0..PLACE_TRIES {
-            if let Some(place) = self.connections.take_place(&self.limits) {
-                return Some(place);
+            match self.connections.take_place(network, &self.limits) {
+                Err(NoPlace::AllAtWork) => {}
+                found_or_not => return found_or_not,
             }
             tokio::time::sleep(self.limits.newcomer_time / PLACE_TRIES).await;
         }
-        self.connections.take_place(&self.limits)
+        self.connections.take_place(network, &self.limits)
+    }
+
+    fn tell_of(&self, no_place: NoPlace) {
+        let limit = match no_place {
+            NoPlace::AllAtWork => "connections",
+            NoPlace::ShareAtWork { .. } => "connections_of_address",
+        };
+        counter!("upscale_limits_hit_total", "limit" => limit).increment(1);
+        if !self.refusals.may_write(limit) {
+            return;
+        }
+        match no_place {
+            NoPlace::AllAtWork => {
+                let limit = self.limits.connections_max;
+                tracing::warn!(limit, "a connection was closed at once: all are at work");
+            }
+            NoPlace::ShareAtWork { share } => tracing::warn!(
+                share,
+                "a connection was closed at once: its address has its share, and all are at work"
+            ),
+        }
     }
 
     fn welcome(&self, stream: Stream, peer: Peer, place: Place, watcher: Watcher) {
@@ -197,11 +236,13 @@ impl Front {
         let connection = Arc::clone(&place.connection);
         let service = service_fn(move |request| {
             let busy = connection.begin_request();
-            answer(router.clone(), request, peer, busy)
+            let connection = Arc::clone(&connection);
+            answer(router.clone(), request, peer, connection, busy)
         });
         let stream = Watched {
             stream,
             connection: Arc::clone(&place.connection),
+            exchange: Exchange::new(&self.limits, Arc::clone(&self.refusals)),
         };
         let serving = self.builder.serve_connection(TokioIo::new(stream), service);
         tokio::spawn(until_closed(watcher.watch(serving), place));
@@ -252,6 +293,7 @@ async fn answer(
     router: Router,
     request: Request<Incoming>,
     peer: Peer,
+    connection: Arc<Connection>,
     busy: Busy,
 ) -> Result<axum::http::Response<AnswerBody>, std::convert::Infallible> {
     let mut request = request.map(Body::new);
@@ -259,6 +301,7 @@ async fn answer(
         Peer::Address(address) => drop(request.extensions_mut().insert(address)),
         Peer::User(user) => drop(request.extensions_mut().insert(user)),
     }
+    request.extensions_mut().insert(connection);
     let response = router.oneshot(request).await?;
     Ok(response.map(|body| AnswerBody { body, _busy: busy }))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 /// Bounds of one listener's connections; the defaults are what the service runs with.
 #[derive(Debug, Clone)]
 pub struct ServeLimits {
@@ -17,11 +19,17 @@ pub struct ServeLimits {
     pub headers_max: usize,
     /// Bytes of one request's head.
     pub header_bytes_max: usize,
-    /// Open connections; beyond, the one that waited longest for its client gives way. Four times as many as may be
-    /// answered at once: with 1,024, two thousand dribblers turned over 2,700 connections a second, and honest clients'
+    /// Open connections; beyond, the one that waited longest for its client gives way. With
+    /// 1,024, two thousand dribblers turned over 2,700 connections a second, and honest clients'
     /// first packets were lost in the system's full queue and sent again a second later.
     pub connections_max: usize,
-    /// A connection this young never gives way; a newcomer waits as long for a place before it is refused.
+    /// Open connections of one address (IPv6: /64), which may hold an eighth of what is free and at most this; none where
+    /// addresses are not told apart.
+    pub address_connections_max: Option<usize>,
+    /// Proxies, which bring everybody's connections and are not held to an address's share.
+    pub trusted_proxies: Vec<IpNet>,
+    /// A connection this young gives way to nobody but its own address; a newcomer waits as long for a place before it is
+    /// refused.
     pub newcomer_time: Duration,
     /// Requests under way at shutdown have this long to end.
     pub drain_timeout: Duration,
@@ -37,6 +45,8 @@ impl Default for ServeLimits {
             headers_max: 64,
             header_bytes_max: 32 * 1024,
             connections_max: 4_096,
+            address_connections_max: Some(512),
+            trusted_proxies: Vec::new(),
             newcomer_time: Duration::from_millis(250),
             drain_timeout: Duration::from_secs(25),
         }

@@ -12,6 +12,9 @@ pub enum InvalidRequest {
     /// The media type is not JSON.
     #[error("Content-Type must be application/json.")]
     ContentType,
+    /// The body is packed.
+    #[error("Content-Encoding is not supported: send the body as it is.")]
+    ContentEncoding,
     /// Anything about the request that no other code names.
     #[error("{0}")]
     Request(String),
@@ -57,7 +60,7 @@ impl InvalidRequest {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Json(_) => "invalid_json",
-            Self::ContentType => "invalid_content_type",
+            Self::ContentType | Self::ContentEncoding => "invalid_content_type",
             Self::Request(_) => "invalid_request",
             Self::TooLarge => "request_too_large",
             Self::UnknownParameter(_) => "unknown_parameter",

@@ -1,12 +1,9 @@
 //! The flags of the processes that run the service: the front (API and result files), the work, and the process itself. `serve` takes all of them, `api` and `worker` their part.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
+use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND, parse_trusted_proxy};
 use upscale_core::{
     Package,
     limits::{
@@ -80,9 +77,9 @@ pub(crate) struct FrontArgs {
     /// Reads a second of one account before 429; ten times as many at once.
     #[arg(long, value_name = "N", default_value_t = READS_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) reads_per_second: u32,
-    /// Proxies whose `X-Forwarded-For` is believed; repeatable.
-    #[arg(long, value_name = "IP", value_delimiter = ',')]
-    pub(crate) trusted_proxy: Vec<IpAddr>,
+    /// Proxies whose `X-Forwarded-For` is believed, each an address or a range such as `10.0.0.0/8`; repeatable.
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',', value_parser = parse_trusted_proxy)]
+    pub(crate) trusted_proxy: Vec<IpNet>,
     #[command(flatten)]
     pub(crate) stripe: StripeArgs,
     #[command(flatten)]

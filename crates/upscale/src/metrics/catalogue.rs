@@ -54,7 +54,7 @@ const METHODS: &[&str] = &[
 ];
 const STATUSES: &[&str] = &[
     "200", "201", "202", "206", "303", "304", "400", "401", "402", "403", "404", "405", "409",
-    "410", "416", "421", "422", "429", "500", "503", "504", "none",
+    "410", "416", "421", "422", "429", "431", "500", "503", "504", "none",
 ];
 const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
 const INVARIANTS: &[&str] = &[
@@ -123,7 +123,14 @@ pub(crate) const METRICS: &[Metric] = &[
             "daily_tasks",
             "capacity",
             "connections",
-            "answers",
+            "connections_of_address",
+            "answers_public",
+            "answers_keyed",
+            "answers_operators",
+            "answers_downloads",
+            "bodies_unknown",
+            "bodies_keyed",
+            "bodies_operators",
             "sign_in",
             "pages",
         ],

@@ -9,15 +9,20 @@ use super::{
     state::AdminState,
     visitor::{Visitor, Who},
 };
-use crate::pages::{
-    error::ConsoleError,
-    form::{Fields, check_origin, is_form_token, read_fields},
+use crate::{
+    pages::{
+        error::ConsoleError,
+        form::{Fields, Sender, check_origin, is_form_token, read_fields},
+    },
+    places::{Owner, Place},
 };
 
 /// A form that one of our pages sent to somebody who may, or who is to say who they are.
 pub(crate) struct Sent {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
+    /// Held until the answer is there.
+    place: Place,
 }
 
 /// A form of somebody with a name.
@@ -26,6 +31,7 @@ pub(crate) struct Change {
     /// Under which name it is kept.
     pub(crate) operator: String,
     pub(crate) fields: Fields,
+    _place: Place,
 }
 
 /// One form as a page shows it: what was typed, and what is wrong with it.
@@ -46,11 +52,22 @@ impl FromRequest<AdminState> for Sent {
         if !is_script {
             check_origin(&parts.headers, None)?;
         }
-        let fields = read_fields(body, state.api.limits.body_timeout).await?;
+        let sender = Sender {
+            pool: &state.api.places.operator_bodies,
+            owner: Owner::Operator,
+            is_known: visitor.who != Who::Nobody,
+        };
+        let deadline = state.api.limits.body_timeout;
+        let fields = read_fields(&parts, body, deadline, sender).await?;
+        let place = state.api.places.operators.take(Owner::Operator)?;
         if !is_script && !is_form_token(&visitor.cookie, fields.get("form")) {
             return Err(ConsoleError::Forged);
         }
-        Ok(Self { visitor, fields })
+        Ok(Self {
+            visitor,
+            fields,
+            place,
+        })
     }
 }
 
@@ -70,6 +87,7 @@ impl FromRequest<AdminState> for Change {
             visitor,
             operator,
             fields: sent.fields,
+            _place: sent.place,
         })
     }
 }

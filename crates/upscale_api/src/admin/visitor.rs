@@ -3,7 +3,7 @@
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, Method, header, request::Parts},
     middleware::Next,
     response::Response,
 };
@@ -21,6 +21,7 @@ use crate::{
         form::form_token,
         page::{Layout, Link},
     },
+    places::Owner,
 };
 
 /// Strict: nobody comes here by a link from elsewhere.
@@ -176,6 +177,12 @@ pub(crate) async fn recognise(
             (planted.cookie.clone(), who, Some(planted))
         }
     };
+    // What brings a form takes its place with the form in hand.
+    let is_complete = matches!(parts.method, Method::GET | Method::HEAD);
+    let operators = &state.api.places.operators;
+    let _place = is_complete
+        .then(|| operators.take(Owner::Operator))
+        .transpose()?;
     parts.extensions.insert(Visitor { cookie, who, user });
     let mut response = next.run(Request::from_parts(parts, body)).await;
     if let Some(planted) = planted {

@@ -9,7 +9,10 @@ use super::{
     state::ConsoleState,
 };
 pub(crate) use crate::pages::form::{Fields, origin};
-use crate::pages::form::{check_origin, read_fields};
+use crate::{
+    pages::form::{Sender, check_origin, read_fields},
+    places::Place,
+};
 
 /// A form that one of our pages sent.
 pub(crate) struct Form {
@@ -17,6 +20,8 @@ pub(crate) struct Form {
     pub(crate) fields: Fields,
     /// Scheme, host and port that it came from, which are ours.
     pub(crate) origin: String,
+    /// Held until the answer is there.
+    place: Place,
 }
 
 /// The same, by somebody who is signed in.
@@ -25,6 +30,7 @@ pub(crate) struct SignedForm {
     pub(crate) fields: Fields,
     /// Scheme, host and port that it came from, which are ours.
     pub(crate) origin: String,
+    _place: Place,
 }
 
 impl FromRequest<ConsoleState> for Form {
@@ -34,7 +40,14 @@ impl FromRequest<ConsoleState> for Form {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, state).await?;
         let origin = check_origin(&parts.headers, state.url.as_deref())?;
-        let fields = read_fields(body, state.api.limits.body_timeout).await?;
+        let sender = Sender {
+            pool: visitor.bodies(state),
+            owner: visitor.owner(),
+            is_known: visitor.session.is_some(),
+        };
+        let deadline = state.api.limits.body_timeout;
+        let fields = read_fields(&parts, body, deadline, sender).await?;
+        let place = visitor.take_place(state)?;
         if !visitor.is_form_token(fields.get("form")) {
             return Err(ConsoleError::Forged);
         }
@@ -42,6 +55,7 @@ impl FromRequest<ConsoleState> for Form {
             visitor,
             fields,
             origin,
+            place,
         })
     }
 }
@@ -57,6 +71,7 @@ impl FromRequest<ConsoleState> for SignedForm {
             who,
             fields: form.fields,
             origin: form.origin,
+            _place: form.place,
         })
     }
 }

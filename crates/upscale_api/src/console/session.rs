@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, request::Parts},
+    http::{HeaderMap, Method, request::Parts},
     middleware::Next,
     response::Response,
 };
@@ -20,6 +20,7 @@ use crate::{
         cookies::{CookieNames, Cookies, Kind, Planted, append},
         form::{form_token, is_form_token},
     },
+    places::{Full, Owner, Place, Pool},
     trail::Trail,
 };
 
@@ -44,6 +45,32 @@ pub(crate) struct SignedIn {
 }
 
 impl Visitor {
+    /// Under whom their places are counted: the account of who is signed in, the address of who is not.
+    pub(crate) fn owner(&self) -> Owner {
+        match &self.session {
+            Some(session) => Owner::Account(session.user.account_id),
+            None => Owner::Address(self.address),
+        }
+    }
+
+    /// Where their forms wait when they do not come at once.
+    pub(crate) fn bodies<'a>(&self, state: &'a ConsoleState) -> &'a Arc<Pool> {
+        match self.session {
+            Some(_) => &state.api.places.keyed_bodies,
+            None => &state.api.places.unknown_bodies,
+        }
+    }
+
+    /// A place to be answered in: a session counts as a key.
+    pub(crate) fn take_place(&self, state: &ConsoleState) -> Result<Place, Full> {
+        let places = &state.api.places;
+        let pool = match self.session {
+            Some(_) => &places.keyed,
+            None => &places.public,
+        };
+        pool.take(self.owner())
+    }
+
     fn of(token: SecretToken, session: Option<Arc<Session>>, address: IpAddr) -> Self {
         Self {
             token,
@@ -131,6 +158,11 @@ pub(crate) async fn recognise(
         let counted = state.api.throttle.count_page(account);
         counted.map_err(ConsoleError::TooFast)?;
     }
+    // What brings a form takes its place with the form in hand.
+    let is_complete = matches!(parts.method, Method::GET | Method::HEAD);
+    let _place = is_complete
+        .then(|| visitor.take_place(&state))
+        .transpose()?;
     parts.extensions.insert(visitor);
     let mut response = next.run(Request::from_parts(parts, body)).await;
     if let Some(planted) = planted {

@@ -10,6 +10,7 @@ use axum::{
 use upscale_store::StoreError;
 
 use super::assets::{ICON_URL, STYLE_URL};
+use crate::{access_log::PageTrouble, places::Full, request_body::NoBody};
 
 /// Why a page is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,21 @@ impl From<StoreError> for ConsoleError {
     }
 }
 
+impl From<Full> for ConsoleError {
+    fn from(full: Full) -> Self {
+        Self::Busy(full.0)
+    }
+}
+
+impl From<NoBody> for ConsoleError {
+    fn from(no_body: NoBody) -> Self {
+        match no_body {
+            NoBody::NoPlace(full) => full.into(),
+            NoBody::TooLarge | NoBody::TooSlow | NoBody::Broken => Self::BadForm,
+        }
+    }
+}
+
 impl From<upscale_core::NoRandomness> for ConsoleError {
     fn from(error: upscale_core::NoRandomness) -> Self {
         Self::Busy(error.to_string())
@@ -102,6 +118,16 @@ impl ConsoleError {
 }
 
 impl ConsoleError {
+    /// What the line of the request says beside it.
+    fn trouble(self) -> Option<PageTrouble> {
+        let (detail, is_broken) = match self {
+            Self::Busy(detail) => (detail, false),
+            Self::Broken(detail) => (detail, true),
+            _ => return None,
+        };
+        Some(PageTrouble { detail, is_broken })
+    }
+
     fn add_headers(&self, headers: &mut HeaderMap) {
         match self {
             Self::Busy(_) => {
@@ -127,11 +153,8 @@ impl ConsoleError {
 impl IntoResponse for ConsoleError {
     fn into_response(self) -> Response {
         let (status, title) = self.row();
-        match &self {
-            Self::SignedOut => return Redirect::to("/sign-in").into_response(),
-            Self::Busy(detail) => tracing::warn!(detail, "a page is not available"),
-            Self::Broken(detail) => tracing::error!(detail, "a page broke"),
-            _ => {}
+        if matches!(self, Self::SignedOut) {
+            return Redirect::to("/sign-in").into_response();
         }
         let message = self.to_string();
         let page = ErrorPage {
@@ -144,6 +167,9 @@ impl IntoResponse for ConsoleError {
         let html = page.render().unwrap_or_default();
         let mut response = (status, Html(html)).into_response();
         self.add_headers(response.headers_mut());
+        if let Some(trouble) = self.trouble() {
+            response.extensions_mut().insert(trouble);
+        }
         response
     }
 }

@@ -1,18 +1,21 @@
 //! What forms of every console have in common: where they come from, what was typed, and the token that ties each to
 //! the browser it was shown to.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, header},
+    http::{HeaderMap, header, request::Parts},
 };
 use hmac::{Hmac, KeyInit, Mac};
-use http_body_util::{BodyExt, Limited};
 use sha2::Sha256;
 use upscale_core::{SecretToken, hex};
 
 use super::error::ConsoleError;
+use crate::{
+    places::{Owner, Pool},
+    request_body::{self, Allowance, check_not_encoded, connection_of},
+};
 
 /// The largest form holds an image's address.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -95,14 +98,31 @@ pub(crate) fn origin(url: &str) -> &str {
     &url[..end]
 }
 
-/// The fields of a form that arrives in time and is no larger than any of ours.
-pub(crate) async fn read_fields(body: Body, timeout: Duration) -> Result<Fields, ConsoleError> {
-    let limited = Limited::new(body, FORM_BYTES_MAX);
-    let collected = tokio::time::timeout(timeout, limited.collect()).await;
-    match collected {
-        Ok(Ok(body)) => Ok(Fields::parse(&body.to_bytes())),
-        _ => Err(ConsoleError::BadForm),
-    }
+/// Whose form it is, and where it waits when it does not come at once.
+pub(crate) struct Sender<'a> {
+    pub(crate) pool: &'a Arc<Pool>,
+    pub(crate) owner: Owner,
+    /// Whether they have said who they are.
+    pub(crate) is_known: bool,
+}
+
+/// The fields of a form that arrives in time, as it is, and no larger than any of ours.
+pub(crate) async fn read_fields(
+    parts: &Parts,
+    body: Body,
+    deadline: Duration,
+    sender: Sender<'_>,
+) -> Result<Fields, ConsoleError> {
+    check_not_encoded(&parts.headers).map_err(|_| ConsoleError::BadForm)?;
+    let allowance = Allowance {
+        bytes_max: FORM_BYTES_MAX,
+        deadline,
+        pool: sender.pool,
+        owner: sender.owner,
+        is_known: sender.is_known,
+        connection: connection_of(parts),
+    };
+    Ok(Fields::parse(&request_body::read(body, allowance).await?))
 }
 
 #[cfg(test)]

@@ -8,11 +8,18 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use futures_util::StreamExt;
 use upscale_core::{Timestamp, is_token};
 use upscale_store::{Link, ResultRecord};
 
 use super::range::{Asked, asked};
-use crate::{api_state::ApiState, error::ApiError, trail::Followed};
+use crate::{
+    api_state::ApiState,
+    client_address::ClientAddress,
+    error::ApiError,
+    places::{Owner, Place},
+    trail::Followed,
+};
 
 /// Seconds that a bucket honours a link: time to follow it, not to keep it. Whoever comes back asks here again, so
 /// that expiry, retention and rotated keys are judged in one place.
@@ -22,6 +29,7 @@ const LINK_SECONDS: u64 = 300;
 pub(crate) async fn deliver(
     State(state): State<ApiState>,
     Followed(trail): Followed,
+    ClientAddress(address): ClientAddress,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     method: Method,
@@ -34,6 +42,7 @@ pub(crate) async fn deliver(
         .check(&state.store, &name, &query.unwrap_or_default())
         .await?
         .ok_or(ApiError::NotFound)?;
+    let place = state.places.downloads.take(Owner::Address(address))?;
     let record = state.store.tasks().find_result(&name).await?;
     let record = record.ok_or(ApiError::NotFound)?;
     let _ = trail.task_id.set(record.task_id);
@@ -47,13 +56,8 @@ pub(crate) async fn deliver(
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let is_get = method == Method::GET;
-        body(
-            &state,
-            &record,
-            wanted(&headers, is_get, &record, &etag),
-            is_get,
-        )
-        .await?
+        let wanted = wanted(&headers, is_get, &record, &etag);
+        body(&state, &record, wanted, is_get.then_some(place)).await?
     };
     let lifetime = expires_at.seconds_since(state.store.now());
     add_headers(&record, &etag, lifetime, response.headers_mut());
@@ -115,11 +119,12 @@ fn wanted(headers: &HeaderMap, is_get: bool, record: &ResultRecord, etag: &str) 
     }
 }
 
+/// With a body where there is a place to send it from.
 async fn body(
     state: &ApiState,
     record: &ResultRecord,
     wanted: Asked,
-    is_get: bool,
+    to_send: Option<Place>,
 ) -> Result<Response, ApiError> {
     let size_bytes = record.file.size_bytes;
     let (status, range) = match wanted {
@@ -127,11 +132,12 @@ async fn body(
         Asked::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Asked::Unsatisfiable => return Err(ApiError::RangeNotSatisfiable { size_bytes }),
     };
-    let body = if is_get {
-        let part = (status == StatusCode::PARTIAL_CONTENT).then(|| range.clone());
-        open(state, record, part).await?
-    } else {
-        Body::empty()
+    let body = match to_send {
+        Some(place) => {
+            let part = (status == StatusCode::PARTIAL_CONTENT).then(|| range.clone());
+            open(state, record, part, place).await?
+        }
+        None => Body::empty(),
     };
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
@@ -146,13 +152,17 @@ async fn body(
     Ok(response)
 }
 
+/// The place is held as long as the file is open: until the last byte is sent, or the client is gone.
 async fn open(
     state: &ApiState,
     record: &ResultRecord,
     part: Option<std::ops::Range<u64>>,
+    place: Place,
 ) -> Result<Body, ApiError> {
     match state.results.open(&record.file.name, part).await? {
-        Some(file) => Ok(Body::from_stream(file.stream)),
+        Some(file) => Ok(Body::from_stream(file.stream.inspect(move |_| {
+            let _held = &place;
+        }))),
         None => {
             // Either retention ran between the record and the file, or the file was lost.
             let task_id = record.task_id.as_str();

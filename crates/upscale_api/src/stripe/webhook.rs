@@ -1,12 +1,9 @@
 //! `POST /webhooks/stripe`: Stripe tells what became of payments. What is not signed is refused; what is signed is
 //! answered with 200 once it is durable, however often it comes. Anything else and Stripe sends it again, for days.
 
-use axum::{
-    body::{Body, Bytes},
-    extract::State,
-    http::HeaderMap,
-};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::sync::Arc;
+
+use axum::{Extension, body::Body, extract::State, http::HeaderMap};
 use metrics::counter;
 use upscale_core::InvalidRequest;
 use upscale_store::PaymentOutcome;
@@ -15,21 +12,55 @@ use super::{
     Stripe, event,
     signature::{self, Distrust},
 };
-use crate::{api_state::ApiState, error::ApiError};
+use crate::{
+    api_state::ApiState,
+    client_address::ClientAddress,
+    connection::Connection,
+    error::ApiError,
+    places::Owner,
+    request_body::{self, Allowance, NoBody, check_not_encoded},
+};
 
 /// Events are a few kilobytes; a dispute with its evidence is the largest.
 const BODY_BYTES_MAX: usize = 512 * 1024;
 
-/// Takes in one event.
+/// Takes in one event. The header is looked at before the body is: whoever cannot even say when they signed makes nobody
+/// wait.
 pub(crate) async fn receive(
     State(state): State<ApiState>,
+    ClientAddress(address): ClientAddress,
+    connection: Option<Extension<Arc<Connection>>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<&'static str, ApiError> {
     let stripe = state.stripe.as_deref().ok_or(ApiError::NotFound)?;
-    let body = read_body(&state, body).await?;
-    check_signature(&state, stripe, &headers, &body)?;
-    let event = event::parse(&body, stripe.is_live).map_err(|error| {
+    check_not_encoded(&headers)?;
+    let header = headers.get("stripe-signature");
+    let header = header.map_or(&b""[..], |value| value.as_bytes());
+    let claim = signature::read(header, state.store.now().unix_seconds());
+    let claim = claim.map_err(|distrust| refuse(&state, distrust))?;
+    let allowance = Allowance {
+        bytes_max: BODY_BYTES_MAX,
+        deadline: state.limits.body_timeout,
+        pool: &state.places.unknown_bodies,
+        owner: Owner::Address(address),
+        is_known: false,
+        connection: connection.map(|Extension(connection)| connection),
+    };
+    let body = request_body::read(body, allowance).await;
+    let body = body.map_err(|no_body| match no_body {
+        NoBody::TooLarge => refusal("The event is larger than 512 KiB."),
+        other => other.into(),
+    })?;
+    let fits = claim.check(&body, &stripe.webhook_secrets);
+    fits.map_err(|distrust| refuse(&state, distrust))?;
+    // From here on it is Stripe, whom no crowd of strangers keeps from its place.
+    let _place = state.places.keyed.take(Owner::Stripe)?;
+    record(&state, stripe, &body).await
+}
+
+async fn record(state: &ApiState, stripe: &Stripe, body: &[u8]) -> Result<&'static str, ApiError> {
+    let event = event::parse(body, stripe.is_live).map_err(|error| {
         tracing::error!(%error, "a signed event of Stripe cannot be used");
         count("unusable");
         refusal("The event is not what its type says.")
@@ -39,37 +70,17 @@ pub(crate) async fn receive(
     Ok("received\n")
 }
 
-async fn read_body(state: &ApiState, body: Body) -> Result<Bytes, ApiError> {
-    let limited = Limited::new(body, BODY_BYTES_MAX);
-    let collected = tokio::time::timeout(state.limits.body_timeout, limited.collect()).await;
-    match collected.map_err(|_| ApiError::BodyTimeout)? {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(refusal("The event is larger than 512 KiB."))
-        }
-        Err(_) => Err(refusal("The body broke off or is badly framed.")),
-    }
-}
-
-fn check_signature(
-    state: &ApiState,
-    stripe: &Stripe,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<(), ApiError> {
-    let header = headers.get("stripe-signature");
-    let header = header.map_or(&b""[..], |value| value.as_bytes());
-    let now = state.store.now().unix_seconds();
-    signature::check(header, body, &stripe.webhook_secrets, now).map_err(|distrust| {
-        let (why, message) = match distrust {
-            Distrust::Unreadable => ("unsigned", "The Stripe-Signature header says nothing."),
-            Distrust::Stale => ("stale", "The event was signed more than five minutes ago."),
-            Distrust::Wrong => ("forged", "The Stripe-Signature header does not fit."),
-        };
+fn refuse(state: &ApiState, distrust: Distrust) -> ApiError {
+    let (why, message) = match distrust {
+        Distrust::Unreadable => ("unsigned", "The Stripe-Signature header says nothing."),
+        Distrust::Stale => ("stale", "The event was signed more than five minutes ago."),
+        Distrust::Wrong => ("forged", "The Stripe-Signature header does not fit."),
+    };
+    if state.refusals.may_write(why) {
         tracing::warn!(why, "a call to Stripe's webhook was refused");
-        count(why);
-        refusal(message)
-    })
+    }
+    count(why);
+    refusal(message)
 }
 
 fn refusal(message: &str) -> ApiError {

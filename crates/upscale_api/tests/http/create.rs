@@ -175,6 +175,28 @@ async fn the_media_type_must_be_json() {
 }
 
 #[tokio::test]
+async fn a_packed_body_is_refused_by_the_name_of_its_header() {
+    with_app(async |app: &App| {
+        for (coding, status) in [
+            ("gzip", 400),
+            ("br", 400),
+            ("gzip, identity", 400),
+            ("identity", 202),
+        ] {
+            let asking = app.create(&format!("coding-{}", coding.len()), &image_body(""));
+            let answer = asking.header("content-encoding", coding).send().await;
+            assert_eq!(answer.status, status, "{coding}");
+            if status == 400 {
+                answer.expect(400, "invalid_content_type");
+                let message = answer.json()["error"]["message"].to_string();
+                assert!(message.contains("Content-Encoding"), "{message}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn of_several_faults_media_type_goes_before_body_before_key_before_address() {
     with_app(async |app: &App| {
         let all_wrong = r#"{"image_url":"ftp://x","scale":3}"#;

@@ -7,7 +7,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use upscale_api::{ApiLimits, ServeLimits, api_router};
+use upscale_api::{ApiLimits, PlaceLimits, ServeLimits, api_router};
+use upscale_core::TaskId;
 
 use crate::{
     harness::{App, Server, Settings, image_body, with_app, with_app_set},
@@ -249,34 +250,83 @@ async fn wait_until_counted(app: &App) {
 }
 
 #[tokio::test]
-async fn more_requests_at_once_than_may_be_answered_are_503_and_to_be_retried() {
-    let api = ApiLimits {
-        answers_max: 1,
-        ..ApiLimits::default()
+async fn a_body_that_does_not_come_keeps_no_place_from_requests_that_are_there() {
+    let places = PlaceLimits {
+        public: 1,
+        keyed: 1,
+        ..PlaceLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
+    let mut settings = with_places(places);
+    // The bodies would keep what they have for longer than this test lasts.
+    settings.api.body_timeout = Duration::from_secs(600);
+    settings.api.request_timeout = Duration::from_secs(600);
     with_app_set(settings, async |app: &App| {
-        // The body that does not come keeps the one place for five seconds.
-        let mut slow = TcpStream::connect(app.api).await.unwrap();
         let head = format!(
             "POST /api/v1/upscales HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 9\r\n\r\n",
             app.key
         );
-        slow.write_all(head.as_bytes()).await.unwrap();
-        let busy = loop {
-            let answer = app.request("GET", "/healthz").send().await;
-            if answer.status == 503 {
-                break answer;
-            }
-            assert_eq!(answer.status, 200);
-        };
-        busy.expect(503, "service_unavailable");
-        assert_eq!(busy.header("retry-after"), Some("1"));
-        drop(slow);
-        while app.request("GET", "/healthz").send().await.status != 200 {}
+        let mut slow = Vec::new();
+        for _ in 0..3 {
+            let mut stream = TcpStream::connect(app.api).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            slow.push(stream);
+        }
+        // While one of them is counted it has the one place, and not after.
+        let mut tries = 0..1_000;
+        while app.created_with_status("beside-slow-bodies").await == 503 {
+            assert!(tries.next().is_some(), "slow bodies keep the place");
+        }
+        while app.read(&TaskId::random().unwrap()).await.status != 404 {
+            assert!(tries.next().is_some(), "slow bodies keep the place");
+        }
+        for path in ["/healthz", "/readyz"] {
+            let probe = app.request_without_key("GET", path).send().await;
+            assert_eq!(probe.status, 200);
+        }
     })
     .await;
+}
+
+#[tokio::test]
+async fn more_downloads_than_may_be_sent_are_503_and_to_be_retried_and_probes_are_not() {
+    let places = PlaceLimits {
+        downloads: 1,
+        ..PlaceLimits::default()
+    };
+    with_app_set(with_places(places), async |app: &App| {
+        let id = app.created("held-download").await;
+        // Far beyond what the sockets' buffers hold.
+        app.succeed_next(&vec![7; 64 << 20]).await;
+        let url = app.read(&id).await.json()["result"]["url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = url.strip_prefix(&format!("http://{}", app.files)).unwrap();
+        let mut held = TcpStream::connect(app.files).await.unwrap();
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        held.write_all(ask.as_bytes()).await.unwrap();
+        let mut first = [0; 4_096];
+        assert!(held.read(&mut first).await.unwrap() > 0);
+        let refused = app.download("GET", &url).send().await;
+        refused.expect(503, "service_unavailable");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        // A link that is none of ours asks for no place, and a probe neither.
+        let unsigned = app.download("GET", &format!("{url}0")).send().await;
+        unsigned.expect(404, "not_found");
+        let probe = app.download("GET", "/healthz").send().await;
+        assert_eq!(probe.status, 200);
+        drop(held);
+        while app.download("HEAD", &url).send().await.status != 200 {}
+    })
+    .await;
+}
+
+fn with_places(places: PlaceLimits) -> Settings {
+    Settings {
+        api: ApiLimits {
+            places,
+            ..ApiLimits::default()
+        },
+        ..Settings::default()
+    }
 }

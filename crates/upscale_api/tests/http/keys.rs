@@ -1,6 +1,6 @@
 //! Who is let in: keys, permissions, paid access, and what failing costs.
 
-use upscale_api::ApiLimits;
+use upscale_api::{ApiLimits, parse_trusted_proxy};
 use upscale_core::{KeyId, Permission};
 
 use crate::{
@@ -186,7 +186,7 @@ async fn failing_authentication_is_throttled_by_address_and_a_valid_key_there_ne
 async fn behind_a_trusted_proxy_each_client_is_throttled_on_its_own() {
     let api = ApiLimits {
         failing_auth_per_minute: 1,
-        trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
+        trusted_proxies: vec![parse_trusted_proxy("127.0.0.0/8").unwrap()],
         ..ApiLimits::default()
     };
     let settings = Settings {

@@ -26,4 +26,5 @@ mod price;
 mod queries;
 mod read;
 mod results;
+mod slow_sockets;
 mod stripe;

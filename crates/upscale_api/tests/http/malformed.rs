@@ -10,7 +10,7 @@ use tokio::{
 use upscale_api::{ApiLimits, ServeLimits};
 
 use crate::{
-    harness::{App, Settings, with_app_set},
+    harness::{App, Settings, log, with_app_set},
     malformed_cases::{CREATE, broken_bodies, broken_heads},
 };
 
@@ -53,6 +53,14 @@ fn check(name: &str, answer: &str, may_repeat: bool) {
         may_repeat || statuses.len() <= 1,
         "{name}: {statuses:?} {answer:?}"
     );
+    // Also what is no HTTP at all is refused in the contract's words, with an id that the log knows.
+    let with_id = answer.matches("\r\nx-request-id: req_").count();
+    let with_body = answer.matches(r#""request_id":"req_"#).count();
+    assert_eq!(
+        (with_id, with_body),
+        (statuses.len(), statuses.len()),
+        "{name}: {answer:?}"
+    );
     assert!(
         !statuses.is_empty() || answer.is_empty(),
         "{name}: no HTTP: {answer:?}"
@@ -83,6 +91,33 @@ async fn broken_heads_end_in_one_4xx_or_a_closed_connection() {
         for (name, bytes) in cases {
             check(&name, &exchange(app.api, &bytes).await, false);
             check(&name, &exchange(app.files, &bytes).await, false);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_431_with_the_limits_and_an_id_that_the_log_knows() {
+    with_app_set(impatient(), async |app: &App| {
+        let long = format!("X-Long: {}\r\n", "x".repeat(40_000));
+        let many = (0..100).map(|number| format!("X-{number}: x\r\n"));
+        for lines in [long, many.collect()] {
+            for to in [app.api, app.files] {
+                let head = format!("GET /healthz HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+                let answer = exchange(to, head.as_bytes()).await;
+                let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+                assert!(head.starts_with("HTTP/1.1 431 "), "{answer}");
+                let body: serde_json::Value = serde_json::from_str(body).unwrap();
+                let error = &body["error"];
+                assert_eq!(error["code"], "request_too_large");
+                let message = error["message"].as_str().unwrap();
+                assert!(message.contains("32768 bytes or 64 fields"), "{message}");
+                let id = error["request_id"].as_str().unwrap();
+                assert!(head.contains(&format!("x-request-id: {id}")), "{head}");
+                let log = String::from_utf8(log().lock().unwrap().clone()).unwrap();
+                let line = log.lines().find(|line| line.contains(id)).unwrap();
+                assert!(line.contains("431"), "{line}");
+            }
         }
     })
     .await;

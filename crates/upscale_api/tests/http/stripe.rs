@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use upscale_api::{BuyOutcome, NewSession, SessionError, Stripe};
 use upscale_core::{AccountId, Credits, Currency, Package, hex};
 use upscale_store::{PaymentFilter, PaymentState};
@@ -336,6 +340,33 @@ async fn without_stripe_there_is_no_webhook() {
         post(app, &body, &signed(SECRET, NOON, &body))
             .await
             .expect(404, "not_found");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_header_that_cannot_be_right_is_refused_before_the_body_is_waited_for() {
+    with_stripe(async |app, _, _| {
+        let now = app.store.now().unix_seconds();
+        let digest = "ab".repeat(32);
+        for header in [
+            String::new(),
+            "Stripe-Signature: x\r\n".to_owned(),
+            format!("Stripe-Signature: t={now}\r\n"),
+            format!("Stripe-Signature: t={now},v1=abab\r\n"),
+            format!("Stripe-Signature: t={},v1={digest}\r\n", now - 301),
+            format!("Stripe-Signature: t={now},v1={digest}\r\nContent-Encoding: gzip\r\n"),
+        ] {
+            let mut stream = TcpStream::connect(app.api).await.unwrap();
+            // A client that asks first is not even told to go on.
+            let head = format!(
+                "POST /webhooks/stripe HTTP/1.1\r\nHost: a\r\n{header}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = vec![0; 16];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer[..12], b"HTTP/1.1 400", "{header}");
+        }
     })
     .await;
 }

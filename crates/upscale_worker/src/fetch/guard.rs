@@ -6,11 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// IPv4 ranges that are not the public internet (IANA special-purpose registry, RFC 6890 and successors).
-const V4_DENIED: [([u8; 4], u8); 15] = [
+const V4_DENIED: [([u8; 4], u8); 16] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
     ([127, 0, 0, 0], 8),
+    // Azure's platform address: it answers inside every virtual machine and is nowhere on the public internet.
+    ([168, 63, 129, 16], 32),
     ([169, 254, 0, 0], 16),
     ([172, 16, 0, 0], 12),
     ([192, 0, 0, 0], 24),

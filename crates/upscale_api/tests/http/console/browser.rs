@@ -14,6 +14,7 @@ use tokio::{
 };
 use upscale_api::{
     ApiLimits, ApiState, ConsoleOptions, ConsoleState, ServeLimits, Stripe, console_router,
+    parse_trusted_proxy,
 };
 
 use crate::harness::{App, Server, Settings, with_app_set};
@@ -62,7 +63,7 @@ pub(super) async fn with_console_set(
 ) {
     let settings = Settings {
         api: ApiLimits {
-            trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
+            trusted_proxies: vec![parse_trusted_proxy("127.0.0.1").unwrap()],
             ..ApiLimits::default()
         },
         stripe,
