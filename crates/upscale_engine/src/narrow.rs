@@ -189,10 +189,9 @@ pub(crate) fn transform_word_inputs<L: Lanes>(
                 found = lanes.max_magnitude(found, largest);
             }
             for column in narrow.columns.0..narrow.columns.1 {
-                let by = &scales.all[column];
                 let mut line = points.repeated(column);
-                for (value, by) in line.iter_mut().zip(by) {
-                    *value = lanes.mul(*value, lanes.splat(*by));
+                for (value, by) in line.iter_mut().zip(scales.of_column(column)) {
+                    *value = lanes.mul(*value, lanes.splat(by));
                 }
                 let to = &mut to[shape.position(column)..];
                 lanes.store_words_line(line, to, (first + channel, stride));
@@ -216,17 +215,22 @@ struct LineScales {
 impl LineScales {
     fn of(scales: &[f32; POSITIONS], narrow: Narrow) -> Self {
         let (mut all, mut largest) = ([[0.0_f32; WINDOW]; WINDOW], [0.0_f32; WINDOW]);
-        for position in 0..POSITIONS {
+        for (position, scale) in scales.iter().enumerate() {
             let (row, column) = (position / WINDOW, position % WINDOW);
             let (along, lone) = match narrow.line {
                 Line::Standing => (row, column),
                 _ => (column, row),
             };
-            let scale = LONE[lone] * scales[position];
+            let scale = LONE[lone] * scale;
             all[column][row] = scale;
             largest[along] = largest[along].max(scale.abs());
         }
         Self { all, largest }
+    }
+
+    #[inline(always)]
+    fn of_column(&self, column: usize) -> [f32; WINDOW] {
+        self.all[column]
     }
 }
 
@@ -417,9 +421,9 @@ mod tests {
         let exact = |shape: Shape, scale| Plan::new(&shape.network(scale, 5), kernels);
         let f = Shape::parse("f").unwrap();
         vec![
-            ("f at 2x", exact(f.clone(), 2)),
+            ("f at 2x", exact(f, 2)),
             ("f at 4x", exact(f, 4)),
-            ("squares", exact(rrdb.clone(), 2)),
+            ("squares", exact(rrdb, 2)),
             ("enlarged", exact(rrdb, 4)),
             ("words at 2x", fast_plan(&compact.network(2, 5), kernels)),
             ("words at 4x", fast_plan(&compact.network(4, 5), kernels)),
