@@ -5,6 +5,7 @@ use std::ops::Range;
 use upscale_core::Pixels;
 use upscale_simd::{Ahead, ReadLease, SharedRows, WriteLease};
 
+use crate::narrow::Narrow;
 use crate::network::Map;
 use crate::plan::{Method, Plan, PlanLayer};
 use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS, Work};
@@ -36,12 +37,26 @@ pub(crate) struct Ticket {
     pub(crate) segment: usize,
 }
 
-/// A segment of one row of tiles.
+/// A segment of some rows of tiles.
+#[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) layer: usize,
+    /// The first row of tiles.
     pub(crate) tile_row: usize,
+    pub(crate) row_count: usize,
     pub(crate) weights_slot: usize,
     pub(crate) segment: usize,
+}
+
+impl Span {
+    /// The same segment of the `index`-th row of tiles alone.
+    pub(crate) fn row(&self, index: usize) -> Self {
+        Self {
+            tile_row: self.tile_row + index,
+            row_count: 1,
+            ..*self
+        }
+    }
 }
 
 /// Finished rows of the output picture, until they are handed on. Each row of tiles has a place of its own.
@@ -111,6 +126,15 @@ impl<'a> Job<'a> {
         bytes.sum()
     }
 
+    /// What a layer's tiles have of its map, where that is narrower or lower than a tile.
+    pub(crate) fn narrow(&self, layer: &PlanLayer) -> Narrow {
+        let (width, height) = (self.extent.width, self.extent.height);
+        match self.extent.leaves_out {
+            true => Narrow::of(width * layer.factor, height * layer.factor),
+            false => Narrow::WHOLE,
+        }
+    }
+
     /// Tiles of a layer in a segment.
     pub(crate) fn tiles(&self, layer: usize, segment: usize) -> Range<usize> {
         let columns = &self.schedule.columns[layer];
@@ -175,8 +199,8 @@ impl<'a> Job<'a> {
 
     /// Adds to `ahead` what a 3x3 layer over maps reads, or what it writes and joins: runs of rows.
     pub(crate) fn look_ahead(&self, ticket: &Ticket, is_read: bool, ahead: &mut Ahead) {
-        let (layer, Work::Rows { tile_row }) = (&self.plan.layers[ticket.layer], ticket.work)
-        else {
+        let layer = &self.plan.layers[ticket.layer];
+        let Work::Rows { tile_row, count } = ticket.work else {
             return;
         };
         if layer.method != Method::Winograd {
@@ -185,7 +209,8 @@ impl<'a> Job<'a> {
         let mut push = |map: Map, rows: Range<usize>, tiles: Range<usize>| {
             let (channels, factor) = (self.plan.maps[map], self.plan.factors[map]);
             let start = (self.place(factor, tiles.start * TILE) - 1) * channels;
-            let count = tiles.len() * TILE * channels;
+            let pixels = (tiles.len() * TILE).min(self.extent.width * factor + 1);
+            let count = pixels * channels;
             for &slot in self.schedule.slots[map].get(rows).unwrap_or_default() {
                 let rows = &self.maps[self.schedule.class(map)];
                 ahead.push(rows, slot as usize, start, count);
@@ -193,7 +218,11 @@ impl<'a> Job<'a> {
         };
         let tiles = self.tiles(ticket.layer, ticket.segment);
         let height = self.extent.height * layer.factor;
-        let rows = tile_row * TILE..(tile_row * TILE + TILE).min(height);
+        let rows = tile_row * TILE..((tile_row + count) * TILE).min(height);
+        // Several short rows of tiles: the products are too few to fetch more than what is read.
+        if !is_read && count > 1 {
+            return;
+        }
         if !is_read {
             let joined = layer.combine.iter().map(|combine| combine.map());
             for map in joined.chain([layer.output]) {

@@ -23,6 +23,7 @@ mod job;
 mod kernel_set;
 mod model;
 mod model_file;
+mod narrow;
 mod network;
 mod picture;
 mod plan;

@@ -24,6 +24,11 @@ impl Products {
         }
     }
 
+    /// As many of these tiles, one row of tiles: the positions lie as far apart.
+    pub(crate) fn of_row(&self, tiles: usize) -> Self {
+        Self { tiles, ..*self }
+    }
+
     /// Numbers that all of them need.
     pub(crate) fn size(&self) -> usize {
         POSITIONS * self.position_stride

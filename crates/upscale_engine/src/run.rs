@@ -176,7 +176,9 @@ impl<'a, 'b> Worker<'a, 'b> {
             needs, layer, work, ..
         } = self.job.schedule.tasks[task];
         let last_row = match work {
-            Work::Rows { tile_row } if layer + 1 == self.job.plan.layers.len() => tile_row,
+            Work::Rows { tile_row, count } if layer + 1 == self.job.plan.layers.len() => {
+                tile_row + count - 1
+            }
             _ => 0,
         };
         let places = self.places;

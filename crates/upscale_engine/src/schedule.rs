@@ -9,8 +9,8 @@
 //! follow each other closely. Over 351 layers that stay one row of tiles behind each other, the rows in between would
 //! be more than a few whole maps.
 //!
-//! A *row task* is one row of tiles of one layer, cut into *segments* of neighbouring tiles that threads take in
-//! order. It may begin when the first `needs` tasks are finished: those that made its input, and those that
+//! A *row task* is one row of tiles of one layer, or a few where rows are short, cut into *segments* of neighbouring tiles
+//! that threads take in order. It may begin when the first `needs` tasks are finished: those that made its input, and those that
 //! still read the memory it writes to.
 //!
 //! A *weights task* transforms a layer's weights, half a step ahead of the rows that use them, into one of two
@@ -34,6 +34,11 @@ pub(crate) struct Extent {
     /// Tiles of a segment of any map, and rows of tiles that enter at a time.
     pub(crate) segment_tiles: usize,
     pub(crate) band: usize,
+    /// Rows of tiles of a task: more than 1 where a row has too few tiles for one pass over a layer's weights.
+    pub(crate) task_rows: usize,
+    /// Whether products are left out that only pixels outside of the picture need (`narrow.rs`); not so in the tests that
+    /// compare.
+    pub(crate) leaves_out: bool,
     /// Tasks for which freed memory rests before it is used again, so that nobody waits for it.
     pub(crate) rest: usize,
 }
@@ -55,10 +60,12 @@ impl Extent {
 pub(crate) enum Work {
     /// A layer's transformed weights; a segment is one row of positions.
     Weights,
-    /// One row of tiles of a layer.
+    /// Rows of tiles of a layer.
     Rows {
-        /// Counted over the picture.
+        /// The first, counted over the picture.
         tile_row: usize,
+        /// How many.
+        count: usize,
     },
 }
 
@@ -101,11 +108,13 @@ impl Schedule {
         let mut builder = Builder::new(plan, extent);
         builder.push_weights(steps.first());
         for (index, step) in steps.iter().enumerate() {
-            for tile_row in step.rows.clone() {
-                if tile_row == step.rows.start + step.rows.len() / 2 {
+            let middle = step.rows.len().div_ceil(extent.task_rows) / 2;
+            for (task, tile_row) in step.rows.clone().step_by(extent.task_rows).enumerate() {
+                if task == middle {
                     builder.push_weights(steps.get(index + 1));
                 }
-                builder.push(step.layer, tile_row);
+                let end = (tile_row + extent.task_rows).min(step.rows.end);
+                builder.push(step.layer, tile_row..end);
             }
             builder.free_weights(step.layer);
         }
@@ -351,27 +360,31 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn push(&mut self, layer: usize, tile_row: usize) {
+    fn push(&mut self, layer: usize, rows: Range<usize>) {
         let task = self.schedule.tasks.len();
         let (weights_slot, weights_made) = self.weights_of[layer];
-        let mut needs = self.input_needs(layer, tile_row).max(weights_made);
+        let mut needs = self.input_needs(layer, rows.end - 1).max(weights_made);
         if layer + 1 < self.plan.layers.len() {
-            needs = needs.max(self.take_memory(layer, tile_row, task));
+            needs = needs.max(self.take_memory(layer, &rows, task));
         } else {
-            self.schedule.last_tasks.push(task);
+            let tasks = rows.clone().map(|_| task);
+            self.schedule.last_tasks.extend(tasks);
         }
         let columns = &self.schedule.columns[layer];
         let tiles = self.extent.segment_tiles;
         let segments = columns.start / tiles..columns.end.div_ceil(tiles);
         self.schedule.tasks.push(Task {
             layer,
-            work: Work::Rows { tile_row },
+            work: Work::Rows {
+                tile_row: rows.start,
+                count: rows.len(),
+            },
             weights_slot,
             needs,
             segments,
         });
-        self.tasks_of[layer].push(task);
-        self.done[layer] = tile_row + 1;
+        self.tasks_of[layer].extend(rows.clone().map(|_| task));
+        self.done[layer] = rows.end;
         self.give_back(layer, task + 1);
     }
 
@@ -394,7 +407,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Finds memory for the rows that a task writes, and what must be finished before it may.
-    fn take_memory(&mut self, layer: usize, tile_row: usize, task: usize) -> usize {
+    fn take_memory(&mut self, layer: usize, rows: &Range<usize>, task: usize) -> usize {
         let map = self.plan.layers[layer].output;
         let height = self.extent.height * self.plan.layers[layer].factor;
         let class = self.schedule.class_of[map];
@@ -408,8 +421,7 @@ impl<'a> Builder<'a> {
             pool.free.push(slot);
         }
         let mut needs = 0;
-        let end = (tile_row * TILE + TILE).min(height);
-        for row in tile_row * TILE..end {
+        for row in rows.start * TILE..(rows.end * TILE).min(height) {
             let (slot, after) = pool.free.pop().unwrap_or_else(|| {
                 let count = &mut self.schedule.slot_counts[class];
                 *count += 1;

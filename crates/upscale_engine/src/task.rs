@@ -1,4 +1,4 @@
-//! One segment of one row task: which method, in which blocks, into which rows. Generic over the vectors.
+//! One segment of one row task, of all its rows of tiles: which method, in which blocks, into which rows. Generic over the vectors.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::tiles;
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
 use crate::word_tiles;
 use crate::words::Words;
-use crate::{picture, shuffle};
+use crate::{narrow, picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
 const GATHER: usize = 48;
@@ -40,11 +40,12 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new(job: &Job<'_>) -> Self {
         let tiles = job.extent.segment_tiles;
+        let all_tiles = tiles * job.extent.task_rows;
         let products = job
             .plan
             .layers
             .iter()
-            .map(|layer| Products::new(tiles, layer.depth, layer.channels).size());
+            .map(|layer| Products::new(all_tiles, layer.depth, layer.channels).size());
         let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
         Self {
             products: Buffer::zeroed(products.max().unwrap_or(0)),
@@ -99,19 +100,28 @@ impl Computation for Computing<'_> {
 #[inline(always)]
 fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket) {
     let layer = &job.plan.layers[ticket.layer];
-    let Work::Rows { tile_row } = ticket.work else {
+    let Work::Rows { tile_row, count } = ticket.work else {
         transform_weights(lanes, job, ticket, layer);
         return;
     };
     let span = &Span {
         layer: ticket.layer,
         tile_row,
+        row_count: count,
         weights_slot: ticket.weights_slot,
         segment: ticket.segment,
     };
     match layer.method {
-        Method::Picture => direct(lanes, job, scratch, span, layer),
-        Method::Point => point(lanes, job, span, layer),
+        Method::Picture => {
+            for row in 0..count {
+                direct(lanes, job, scratch, &span.row(row), layer);
+            }
+        }
+        Method::Point => {
+            for row in 0..count {
+                point(lanes, job, &span.row(row), layer);
+            }
+        }
         Method::Winograd if ticket.layer + 1 == job.plan.layers.len() => {
             last(lanes, job, scratch, span, layer);
         }
@@ -131,7 +141,7 @@ fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: 
     }
 }
 
-/// The segment's rows of the layer's output that lie in the picture.
+/// The segment's pixel rows of one row of tiles of the layer's output that lie in the picture.
 fn output_rows<'a>(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<WriteLease<'a>> {
     let first = span.tile_row * TILE;
     let rows = first..first + job.row_count(layer.factor, span.tile_row);
@@ -214,7 +224,7 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     }
 }
 
-/// 3x3 over maps, up to the 64 products of every tile.
+/// 3x3 over maps, up to the 64 products of every tile; one row of tiles after another.
 #[inline(always)]
 fn products<L: Lanes>(
     lanes: L,
@@ -224,28 +234,27 @@ fn products<L: Lanes>(
     tiles: &Range<usize>,
 ) -> Products {
     let layer = &job.plan.layers[span.layer];
-    let shape = Products::new(tiles.len(), layer.depth, layer.channels);
+    let all_tiles = tiles.len() * span.row_count;
+    let shape = Products::new(all_tiles, layer.depth, layer.channels);
     if let Some(words) = &layer.words {
         word_products(lanes, (job, span, layer), &shape, (words, tiles), scratch);
         return shape;
     }
-    let mut channel = 0;
-    for &map in &layer.inputs {
-        debug_assert_ne!(map, PICTURE);
-        let (window, at) = window(job, span, map, tiles.start);
-        let products = &mut scratch.products[..];
-        if layer.enlarged == 1 {
-            tiles::transform_inputs::<L, 1>(lanes, &shape, &window, at, products, channel);
-        } else {
-            tiles::transform_inputs::<L, 2>(lanes, &shape, &window, at, products, channel);
-        }
-        channel += job.plan.maps[map];
+    let row_shape = shape.of_row(tiles.len());
+    for row in 0..span.row_count {
+        let place = (job, &span.row(row), layer);
+        let products = &mut scratch.products[row * tiles.len() * shape.tile_stride..];
+        transform_inputs(lanes, place, &row_shape, tiles.start, products);
     }
     if let Some(observed) = &job.plan.observed {
         observed.note(span.layer, &shape, &scratch.products, layer.depth);
     }
     let weights = job.weights(span.weights_slot);
+    let narrow = job.narrow(layer);
     for position in 0..POSITIONS {
+        if !narrow.needs(position) {
+            continue;
+        }
         let start = if position == BIAS_POSITION {
             Start::Values(&layer.bias)
         } else {
@@ -254,9 +263,34 @@ fn products<L: Lanes>(
         let matrix = layer.weights(&weights[job.matrix(layer, position)]);
         let next = &weights[job.matrix(layer, (position + 1) % POSITIONS)];
         let (rows, beside) = scratch.position(&shape, position, next);
-        multiply_in_place::<L, false>(lanes, rows, tiles.len(), matrix, start, beside);
+        multiply_in_place::<L, false>(lanes, rows, all_tiles, matrix, start, beside);
     }
     shape
+}
+
+/// All input maps of a segment of one row of tiles, as many tiles as `shape` has, from `first_tile` on.
+#[inline(always)]
+fn transform_inputs<L: Lanes>(
+    lanes: L,
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
+    shape: &Products,
+    first_tile: usize,
+    products: &mut [f32],
+) {
+    let narrow = job.narrow(layer);
+    let mut channel = 0;
+    for &map in &layer.inputs {
+        debug_assert_ne!(map, PICTURE);
+        let (window, at) = window(job, span, map, first_tile);
+        if narrow.is_line() {
+            narrow::transform_inputs(lanes, shape, &window, at, (products, channel), narrow);
+        } else if layer.enlarged == 1 {
+            tiles::transform_inputs::<L, 1>(lanes, shape, &window, at, products, channel);
+        } else {
+            tiles::transform_inputs::<L, 2>(lanes, shape, &window, at, products, channel);
+        }
+        channel += job.plan.maps[map];
+    }
 }
 
 /// The rows that a row of tiles reads, and where in them a tile begins: place (in numbers) and channels.
@@ -280,16 +314,47 @@ fn window<'a>(
 #[inline(always)]
 fn word_products<L: Lanes>(
     lanes: L,
-    place: (&Job<'_>, &Span, &PlanLayer),
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
     shape: &Products,
     (words, tiles): (&Words, &Range<usize>),
     scratch: &mut Scratch,
 ) {
-    let largest = &mut scratch.tile_scales;
-    largest.clear();
-    largest.resize(tiles.len(), 0.0);
-    let (products, layer) = (&mut scratch.products[..], place.2);
-    let to = (&mut *products, &mut largest[..]);
+    let row_shape = shape.of_row(tiles.len());
+    scratch.tile_scales.clear();
+    scratch.tile_scales.resize(shape.tiles, 0.0);
+    for (row, largest) in scratch.tile_scales.chunks_mut(tiles.len()).enumerate() {
+        let place = (job, &span.row(row), layer);
+        let products = &mut scratch.products[row * tiles.len() * shape.tile_stride..];
+        transform_word_row(
+            lanes,
+            place,
+            &row_shape,
+            (words, tiles),
+            (products, largest),
+        );
+    }
+    let narrow = job.narrow(layer);
+    for position in 0..POSITIONS {
+        if !narrow.needs(position) {
+            continue;
+        }
+        let matrix = layer.pairs(words.matrix(position));
+        let next = words.matrix((position + 1) % POSITIONS);
+        let (rows, beside) = scratch.position(shape, position, next);
+        multiply_in_place::<L, true>(lanes, rows, shape.tiles, matrix, Start::Zero, beside);
+    }
+}
+
+/// A segment of one row of tiles, scaled; `largest` becomes the tiles' own scales.
+#[inline(always)]
+fn transform_word_row<L: Lanes>(
+    lanes: L,
+    place: (&Job<'_>, &Span, &PlanLayer),
+    shape: &Products,
+    (words, tiles): (&Words, &Range<usize>),
+    (products, largest): (&mut [f32], &mut [f32]),
+) {
+    let to = (&mut *products, &mut *largest);
     transform_word_inputs(lanes, place, shape, tiles.start, &words.input_scales, to);
     for (tile, found) in largest.iter_mut().enumerate() {
         let scale = word_tiles::tile_scale(*found);
@@ -299,12 +364,6 @@ fn word_products<L: Lanes>(
             transform_word_inputs(lanes, place, shape, tiles.start + tile, &scales, to);
         }
         *found = scale;
-    }
-    for position in 0..POSITIONS {
-        let matrix = layer.pairs(words.matrix(position));
-        let next = words.matrix((position + 1) % POSITIONS);
-        let (rows, beside) = scratch.position(shape, position, next);
-        multiply_in_place::<L, true>(lanes, rows, tiles.len(), matrix, Start::Zero, beside);
     }
 }
 
@@ -318,11 +377,14 @@ fn transform_word_inputs<L: Lanes>(
     scales: &[f32; POSITIONS],
     (products, largest): (&mut [f32], &mut [f32]),
 ) {
+    let narrow = job.narrow(layer);
     let mut channel = 0;
     for &map in &layer.inputs {
         let (window, at) = window(job, span, map, first_tile);
         let (to, scales) = ((&mut *products, channel), (scales, &mut *largest));
-        if layer.enlarged == 1 {
+        if narrow.is_line() {
+            narrow::transform_word_inputs(lanes, shape, &window, at, to, (scales, narrow));
+        } else if layer.enlarged == 1 {
             word_tiles::transform_inputs::<L, 1>(lanes, shape, &window, at, to, scales);
         } else {
             word_tiles::transform_inputs::<L, 2>(lanes, shape, &window, at, to, scales);
@@ -341,17 +403,45 @@ fn winograd<L: Lanes>(
 ) {
     let (tiles, pixels) = columns(job, span);
     let shape = products(lanes, job, scratch, span, &tiles);
-    let joined = Joined::all(job, span, layer);
-    let mut output = output_rows(job, span, layer);
+    let row_shape = shape.of_row(tiles.len());
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
-    let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
     let place = job.place(layer.factor, pixels.start);
-    let input = (
-        &scratch.products[..],
-        &scratch.tile_scales[..],
-        pixels.len(),
-    );
-    tiles::transform_outputs(lanes, &shape, input, layer, &joined, place, &mut rows);
+    for row in 0..span.row_count {
+        let (span, first) = (&span.row(row), row * tiles.len());
+        let joined = Joined::all(job, span, layer);
+        let mut output = output_rows(job, span, layer);
+        let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
+        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
+        let to = (&joined[..], place, &mut rows[..]);
+        transform_outputs(lanes, &row_shape, (input, pixels.len()), (job, layer), to);
+    }
+}
+
+/// Products and scales of the tiles from `first` on.
+fn sums<'a>(
+    shape: &Products,
+    (products, scales): (&'a [f32], &'a [f32]),
+    first: usize,
+) -> (&'a [f32], &'a [f32]) {
+    let scales = scales.get(first..).unwrap_or_default();
+    (&products[first * shape.tile_stride..], scales)
+}
+
+/// The sums of one row of tiles, finished, into rows; `place` is the first pixel's in the rows of maps that join.
+#[inline(always)]
+fn transform_outputs<L: Lanes>(
+    lanes: L,
+    shape: &Products,
+    ((products, scales), width): ((&[f32], &[f32]), usize),
+    (job, layer): (&Job<'_>, &PlanLayer),
+    (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
+) {
+    let (narrow, input) = (job.narrow(layer), (products, scales, width));
+    if narrow.is_line() {
+        narrow::transform_outputs(lanes, shape, input, (layer, narrow), joined, place, rows);
+    } else {
+        tiles::transform_outputs(lanes, shape, input, layer, joined, place, rows);
+    }
 }
 
 /// The last layer: its rows go to scratch, and from there onto the base.
@@ -359,17 +449,19 @@ fn winograd<L: Lanes>(
 fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
     let (tiles, pixels) = columns(job, span);
     let shape = products(lanes, job, scratch, span, &tiles);
+    let row_shape = shape.of_row(tiles.len());
     let row_len = tiles.len() * TILE * layer.channels;
-    let valid = job.row_count(layer.factor, span.tile_row);
-    let mut rows: Vec<&mut [f32]> = scratch.last.chunks_mut(row_len).take(valid).collect();
-    let input = (
-        &scratch.products[..],
-        &scratch.tile_scales[..],
-        pixels.len(),
-    );
-    tiles::transform_outputs(lanes, &shape, input, layer, &[], 0, &mut rows);
-    let (last, base) = (&scratch.last, &mut scratch.base);
-    for (row, values) in last.chunks(row_len).take(valid).enumerate() {
-        shuffle::write_rows(job, span, row, &pixels, (values, layer.channels), base);
+    for row in 0..span.row_count {
+        let (span, first) = (&span.row(row), row * tiles.len());
+        let valid = job.row_count(layer.factor, span.tile_row);
+        let rows = scratch.last.chunks_mut(row_len).take(valid);
+        let mut rows: Vec<&mut [f32]> = rows.collect();
+        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
+        let to = (&[][..], 0, &mut rows[..]);
+        transform_outputs(lanes, &row_shape, (input, pixels.len()), (job, layer), to);
+        let (last, base) = (&scratch.last, &mut scratch.base);
+        for (row, values) in last.chunks(row_len).take(valid).enumerate() {
+            shuffle::write_rows(job, span, row, &pixels, (values, layer.channels), base);
+        }
     }
 }

@@ -27,6 +27,14 @@ const SEGMENT_NUMBERS: usize = 96 << 10;
 /// others use too, large enough that a layer's weights serve some hundred tiles (3 to 10 MiB measure the same).
 const BAND_BYTES: usize = 6 << 20;
 
+/// Rows of tiles of a band, at most, unless more are needed to keep all threads busy.
+const BAND_ROWS_MAX: usize = 64;
+/// Tiles of a pass where a picture is a row or a few columns of tiles: products and weights have to stay in half of a
+/// second-level cache there (measured at 1 × 60,000: passes of 8, 16 and 32 tiles take 1.3 to 1.4 times the processor time).
+const NARROW_TILES: usize = 12;
+/// A strip is at least so many times as wide as what is computed twice beside it.
+const STRIP_PER_HALO: usize = 16;
+
 /// Rows of tiles that are scheduled at a time: 24,576 pixel rows.
 const BLOCK_TILE_ROWS: usize = 4_096;
 
@@ -89,7 +97,7 @@ pub(crate) fn memory_bytes(plan: &Plan, (width, height): (usize, usize), threads
 }
 
 /// Columns and rows of map 0.
-fn grid(plan: &Plan, source: &Pixels) -> (usize, usize) {
+pub(crate) fn grid(plan: &Plan, source: &Pixels) -> (usize, usize) {
     let (width, height) = (source.width(), source.height());
     (
         width.div_ceil(plan.unshuffle),
@@ -119,13 +127,29 @@ fn part<'a>(rows: Rows<'a>, wanted: &Range<usize>) -> Option<Rows<'a>> {
     })
 }
 
+/// Columns of tiles of a strip, none computed in vain: all, or what leaves two rows of tiles of a wide picture (fewer
+/// pixels if it is lower) in the caches. Otherwise a picture of few rows would read and write main memory in every layer.
+fn cached_columns(plan: &Plan, (columns, height): (usize, usize)) -> usize {
+    let widest = plan.maps.iter().copied().max().unwrap_or(CHANNEL_UNIT);
+    // One row more, of the zeros beyond the edge.
+    let tile_bytes = 2 * (height.min(2 * TILE) + 1) * TILE * widest * size_of::<f32>();
+    let halo = tiles_beside(plan)[PICTURE];
+    let most = (BAND_BYTES / tile_bytes).max(STRIP_PER_HALO * 2 * halo);
+    if columns <= 2 * most {
+        return columns;
+    }
+    columns.div_ceil(columns.div_ceil(most))
+}
+
 /// How a picture is cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) segment_tiles: usize,
     pub(crate) band: usize,
+    pub(crate) task_rows: usize,
     pub(crate) strip_tiles: usize,
-    rest: usize,
+    pub(crate) rest: usize,
+    pub(crate) leaves_out: bool,
 }
 
 impl Cut {
@@ -141,20 +165,26 @@ impl Cut {
         let widest = wide.map(|layer| layer.depth.max(layer.channels));
         let widest = widest.max().unwrap_or(CHANNEL_UNIT);
         let most = (SEGMENT_NUMBERS / POSITIONS / widest).max(6);
+        let narrow_most = most.min(NARROW_TILES);
+        let most = if height <= TILE { narrow_most } else { most };
         // A low picture has too few rows to keep all threads busy: there the rows are cut finer.
         let rows = height.div_ceil(TILE);
         let least = (3 * threads).div_ceil(rows).min(columns.div_ceil(6));
         let segments = columns.div_ceil(most).max(least).max(1);
         let segment_tiles = columns.div_ceil(segments);
+        // A narrow picture has too few tiles in a row for one pass over the weights: there a task takes several rows.
+        let task_rows = (narrow_most / columns).min(rows / (3 * threads)).max(1);
         let row_bytes = 2 * columns * TILE * TILE * widest * size_of::<f32>();
         let band = (BAND_BYTES / row_bytes).max((3 * threads).div_ceil(segments));
-        let band = band.clamp(2, 64);
+        let band = band.clamp(2, BAND_ROWS_MAX.max(2 * threads * task_rows));
         let rest = (2 * threads).div_ceil(segments) + 1;
         let mut cut = Self {
             segment_tiles,
             band,
-            strip_tiles: columns.next_multiple_of(segment_tiles),
+            task_rows,
+            strip_tiles: cached_columns(plan, (columns, height)).next_multiple_of(segment_tiles),
             rest,
+            leaves_out: true,
         };
         let mut bytes = cut.bytes(plan, (width, height));
         while cut.strip_tiles > segment_tiles && bytes > map_bytes_max {
@@ -188,7 +218,9 @@ impl Cut {
             strip: start..(start + self.strip_tiles).min(width.div_ceil(TILE)),
             segment_tiles: self.segment_tiles,
             band: self.band,
+            task_rows: self.task_rows,
             rest: self.rest,
+            leaves_out: self.leaves_out,
         }
     }
 }
@@ -276,8 +308,10 @@ mod tests {
                 let cut = Cut {
                     segment_tiles,
                     band,
+                    task_rows: 1,
                     strip_tiles: strip.next_multiple_of(segment_tiles),
                     rest: 1 + band,
+                    leaves_out: true,
                 };
                 let given = collect(&plan, &source, 3, &cut);
                 assert!(given == expected, "{name} {cut:?}");

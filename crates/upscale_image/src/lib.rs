@@ -24,6 +24,7 @@ mod orientation;
 pub mod raster;
 mod shrink;
 mod sniff;
+mod stored;
 mod to_png;
 mod vp8_header;
 
@@ -37,4 +38,5 @@ pub use error::{ImageError, WriteError};
 pub use estimate::estimate;
 pub use format::Format;
 pub use sniff::{Header, sniff};
+pub use stored::store_if_smaller;
 pub use to_png::{OutputFacts, PngWriter};

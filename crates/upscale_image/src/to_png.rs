@@ -30,15 +30,16 @@ pub struct PngWriter<'a, W: Write> {
     scale: usize,
     width: usize,
     height: usize,
-    /// Rows that came, and rows that were written (fewer: the balance looks ahead).
+    /// Rows that came, and rows that were laid into `lines` (fewer: the balance looks ahead).
     next_row: usize,
-    rows_written: usize,
+    rows_laid: usize,
     /// Rows of a source row that is not complete.
     pending: Group,
     check: OutputCheck,
     balance: Balance,
     overlay: Option<Overlay<'a>>,
-    line: Vec<u8>,
+    /// Rows as they go into the file, until there are enough of them: a picture may have millions.
+    lines: Vec<u8>,
     clock: fn() -> Duration,
     encode_time: Duration,
 }
@@ -85,7 +86,7 @@ impl<'a, W: Write> PngWriter<'a, W> {
         let encoded = Encoded::default();
         Ok(Self {
             out,
-            png: open(&encoded, source, scale, width as u32, height as u32)?,
+            png: open(&encoded, source, scale, Compression::Fast)?,
             encoded,
             source,
             alpha,
@@ -93,12 +94,12 @@ impl<'a, W: Write> PngWriter<'a, W> {
             width,
             height,
             next_row: 0,
-            rows_written: 0,
+            rows_laid: 0,
             pending: Group::default(),
             check: OutputCheck::new(&source.color),
             balance: Balance::new(scale),
             overlay: None,
-            line: Vec::new(),
+            lines: Vec::new(),
             clock: || Duration::ZERO,
             encode_time: Duration::ZERO,
         })
@@ -148,7 +149,8 @@ impl<'a, W: Write> PngWriter<'a, W> {
     /// # Errors
     /// [`WriteError::RowOrder`] when rows are missing; [`WriteError::Check`]; [`WriteError::Encode`].
     pub fn finish(mut self) -> Result<OutputFacts, WriteError> {
-        if self.rows_written != self.height {
+        self.write_lines()?;
+        if self.rows_laid != self.height {
             return Err(self.row_order(self.height, 0));
         }
         let facts = OutputFacts {
@@ -175,13 +177,16 @@ impl<'a, W: Write> PngWriter<'a, W> {
             .take(source, y, self.scale, &group, &shrunk.codes)?;
         for mut group in self.balance.push(source, group, &shrunk) {
             if let Some(overlay) = &self.overlay {
-                overlay(self.rows_written, &mut group.rows);
+                overlay(self.rows_laid, &mut group.rows);
             }
             if let Some(curves) = &self.source.curves {
                 curves.decode(&mut group.rows);
             }
             for row in group.rows.chunks_exact(self.width * source.channels()) {
-                self.write_row(row)?;
+                self.lay_row(row);
+                if self.lines.len() >= CHUNK_BYTES {
+                    self.write_lines()?;
+                }
             }
         }
         Ok(())
@@ -196,26 +201,33 @@ impl<'a, W: Write> PngWriter<'a, W> {
         }
     }
 
-    fn write_row(&mut self, row: &[f32]) -> Result<(), WriteError> {
-        self.line.clear();
+    fn lay_row(&mut self, row: &[f32]) {
         match &self.alpha {
             Some(plane) => {
-                let alpha = plane.row(self.rows_written);
+                let alpha = plane.row(self.rows_laid);
                 let color = row.chunks_exact(self.source.color.channels());
                 let samples = color.zip(alpha).flat_map(|(pixel, alpha)| {
                     let alpha = f32::from(*alpha) / 65_535.0;
                     pixel.iter().copied().chain([alpha])
                 });
-                put(&mut self.line, self.source.sixteen_bit, samples);
+                put(&mut self.lines, self.source.sixteen_bit, samples);
             }
-            None => put(&mut self.line, self.source.sixteen_bit, row.iter().copied()),
+            None => put(
+                &mut self.lines,
+                self.source.sixteen_bit,
+                row.iter().copied(),
+            ),
         }
+        self.rows_laid += 1;
+    }
+
+    fn write_lines(&mut self) -> Result<(), WriteError> {
         let started = (self.clock)();
         self.png
-            .write_all(&self.line)
+            .write_all(&self.lines)
             .map_err(png::EncodingError::from)?;
         self.encode_time += (self.clock)().saturating_sub(started);
-        self.rows_written += 1;
+        self.lines.clear();
         Ok(())
     }
 }
@@ -237,10 +249,10 @@ fn put(line: &mut Vec<u8>, sixteen_bit: bool, samples: impl Iterator<Item = f32>
 
 /// Bytes between the encoder, which insists on owning a `'static` sink, and the caller's sink, which need not be one.
 #[derive(Clone, Default)]
-struct Encoded(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Encoded(Arc<Mutex<Vec<u8>>>);
 
 impl Encoded {
-    fn drain_into(&self, out: &mut impl Write) -> Result<(), WriteError> {
+    pub(crate) fn drain_into(&self, out: &mut impl Write) -> Result<(), WriteError> {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         out.write_all(&bytes).map_err(png::EncodingError::from)?;
         bytes.clear();
@@ -263,13 +275,15 @@ impl Write for Encoded {
 /// Compressed data goes out in chunks of this size; the encoder's own 4 KiB cost 5 % more time.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-fn open(
+/// Begins the file of a result `scale` times the size of `source`.
+pub(crate) fn open(
     encoded: &Encoded,
     source: &Source,
     scale: usize,
-    width: u32,
-    height: u32,
+    compression: Compression,
 ) -> Result<StreamWriter<'static, Encoded>, WriteError> {
+    let sides = [source.color.width(), source.color.height()];
+    let [width, height] = sides.map(|side| (side * scale) as u32);
     let mut info = png::Info::with_size(width, height);
     info.color_type = match (source.color.channels(), source.alpha.is_some()) {
         (1, false) => ColorType::Grayscale,
@@ -296,9 +310,11 @@ fn open(
         });
     write_tag(&mut info, &source.tag);
     let mut encoder = Encoder::with_info(encoded.clone(), info)?;
-    encoder.set_compression(Compression::Fast);
-    // Trying all five filters a row ends at this one nearly always: the same size to 0.1 %, a fifth of the time more.
-    encoder.set_filter(Filter::Paeth);
+    encoder.set_compression(compression);
+    if matches!(compression, Compression::Fast) {
+        // Trying all five filters a row ends at this one nearly always: the same size to 0.1 %, a fifth of the time more.
+        encoder.set_filter(Filter::Paeth);
+    }
     let mut writer = encoder.write_header()?;
     if let Tag::Cicp(code_points, _) = &source.tag {
         writer.write_chunk(ChunkType(*b"cICP"), code_points)?;

@@ -22,6 +22,11 @@ pub(crate) enum Command {
     Stages(StagesArgs),
     /// A file from bytes to bytes, next to the network alone on the same picture.
     Whole(WholeArgs),
+    /// What pictures of all shapes take beside the square of as many pixels.
+    Shapes(ShapesArgs),
+    /// One picture of `shapes`.
+    #[command(hide = true)]
+    Shape(ShapeArgs),
     /// Draw the two sample pictures of the service.
     Samples {
         /// Where they go.
@@ -74,6 +79,31 @@ pub(crate) struct StagesArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShapesArgs {
+    /// Pixels of every picture; by default, and at most, as many as the contract takes at each scale.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) pixels: Option<u64>,
+    /// Beside the square only pictures whose longer side has so many of the shorter.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ratio: Option<u64>,
+    /// Pictures of nothing but noise, 16 bits a sample, with alpha: the largest files.
+    #[arg(long)]
+    pub(crate) noise: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShapeArgs {
+    /// Picture to upscale.
+    pub(crate) file: PathBuf,
+    /// 2 or 4.
+    #[arg(long, value_parser = parse_scale)]
+    pub(crate) scale: Scale,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod drawn;
 mod eval;
 mod print;
 mod samples;
+mod shapes;
 mod stages;
 mod whole;
 
@@ -19,6 +20,8 @@ fn main() -> anyhow::Result<()> {
         Command::Eval(args) => eval::eval(&args),
         Command::Stages(args) => stages::stages(&args),
         Command::Whole(args) => whole::whole(&args),
+        Command::Shapes(args) => shapes::shapes(&args),
+        Command::Shape(args) => shapes::shape(&args),
         Command::Samples { folder } => samples::write(&folder),
     }
 }

@@ -55,9 +55,12 @@ pub fn limit(memory_bytes: u64, cpu_seconds: u64) -> Result<(), String> {
         (Resource::Core, Some(0)),
     ] {
         let Some(most) = most else { continue };
+        // At the limit of processor time the kernel sends SIGXCPU, which says so, unless it is the final one as well:
+        // then SIGKILL, which says nothing (setrlimit(2)).
+        let is_cpu = matches!(resource, Resource::Cpu);
         let limit = Rlimit {
             current: Some(most),
-            maximum: Some(most),
+            maximum: Some(most + u64::from(is_cpu)),
         };
         setrlimit(resource, limit).map_err(|error| format!("{resource:?} of {most}: {error}"))?;
     }

@@ -35,8 +35,13 @@ const WORDS_BYTES_MAX: usize = 8 * 1024;
 const ENDING: Duration = Duration::from_secs(5);
 /// After a child ended badly its last words have this long to arrive.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// Beside the samples: profile, chunks, filter bytes, a deflate stream that does not compress.
+/// Beside the samples of a result that does not compress: a filter byte for each of at most 3,000,000 rows, the profile
+/// (at most 4 MiB), and 0.1 % for blocks and chunks ([`upscale_image::store_if_smaller`]).
 const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Causes of an end by a clock: the parent's, and the kernel's count of processor time.
+const WALL_CLOCK: &str = "wall_clock";
+const CPU_LIMIT: &str = "cpu_limit";
 
 /// How children are started and bounded.
 #[derive(Debug, Clone)]
@@ -100,24 +105,31 @@ impl ChildOptions {
         // Dead and waited for before anything else happens, whatever came of the talk. Killing what has
         // ended already is no error that matters.
         let _ = child.kill().await;
-        let answered = match talked {
-            Ok(answered) => answered,
-            Err(_) => Err(BadEnd::new(
-                "wall_clock",
-                format!("no answer within {:?}", self.wall_clock),
-            )),
-        };
+        let answered = talked.unwrap_or_else(|_| {
+            let reason = format!("no answer within {:?}", self.wall_clock);
+            Err(BadEnd::new(WALL_CLOCK, reason))
+        });
         let outcome = match answered.and_then(|answer| judge(answer, job, &mut cause)) {
             Ok(judged) => judged,
             Err(end) => {
                 cause.0 = end.cause;
-                Err(ChildEnd::Crashed(end))
+                Err(self.bad_end(end, job))
             }
         };
         if let Err(error) = &outcome {
             talk.log(error).await;
         }
         outcome
+    }
+
+    /// What a clock ended would be ended by it again.
+    fn bad_end(&self, end: BadEnd, job: &Job) -> ChildEnd {
+        let limit = match end.cause {
+            WALL_CLOCK => format!("{} seconds", self.wall_clock.as_secs_f64()),
+            CPU_LIMIT => format!("{} seconds of processor time", job.cpu_seconds_max),
+            _ => return ChildEnd::Crashed(end),
+        };
+        ChildEnd::OutOfTime { limit, end }
     }
 
     /// On a thread of its own, which stays until what is handed back is dropped. Whoever forks stands still until the
@@ -184,12 +196,20 @@ pub enum ChildEnd {
     /// No kernels passed the output check; the text is for the logs.
     #[error("the output check: {0}")]
     Unfaithful(String),
-    /// It ended without an answer, hung, or answered what cannot be.
+    /// A clock ended it: the same image would take as long again.
+    #[error("{end}")]
+    OutOfTime {
+        /// How much it had, such as `120 seconds`.
+        limit: String,
+        /// Which clock.
+        end: BadEnd,
+    },
+    /// It ended without an answer, or answered what cannot be.
     #[error("{0}")]
     Crashed(BadEnd),
 }
 
-/// An end that costs an attempt as a crash does.
+/// An end that is no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct BadEnd {
@@ -349,7 +369,7 @@ fn describe(ended: io::Result<ExitStatus>) -> BadEnd {
         None => "exit",
         Some(31) => "forbidden_call",
         Some(6) => "abort",
-        Some(24) => "cpu_limit",
+        Some(24) => CPU_LIMIT,
         Some(9) => "killed",
         Some(_) => "signal",
     };

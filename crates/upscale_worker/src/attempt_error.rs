@@ -66,6 +66,10 @@ impl From<ChildEnd> for AttemptError {
         match end {
             ChildEnd::Refused(message) => Self::permanent(message),
             ChildEnd::Unfaithful(reason) => Self::permanent(UNFAITHFUL).with_detail(reason),
+            ChildEnd::OutOfTime { limit, end } => {
+                Self::permanent(format!("The image could not be processed within {limit}."))
+                    .with_detail(end.reason)
+            }
             ChildEnd::Crashed(end) => Self::crash(CRASHED).with_detail(end.reason),
             ChildEnd::NotStarted(_) => Self::transient(NOT_STARTED).with_detail(end),
         }

@@ -30,6 +30,14 @@ async fn assert_crashes(child: &ChildOptions, says: &str) {
     assert!(error.detail.contains(says), "{error}: {says:?} is missing");
 }
 
+/// Asserts that the script is over for good, and what the customer and the logs are told of it.
+async fn assert_out_of_time(child: &ChildOptions, message: &str, says: &str) {
+    let error = upscale(child, b"source").await.unwrap_err();
+    assert_eq!(error.failure, AttemptFailure::Permanent, "{error}");
+    assert_eq!(error.message, message);
+    assert!(error.detail.contains(says), "{error}: {says:?} is missing");
+}
+
 #[tokio::test]
 async fn a_child_gets_its_job_and_its_png_comes_back() {
     let stage = Stage::new();
@@ -102,26 +110,36 @@ async fn half_an_answer_is_a_crash() {
 }
 
 #[tokio::test]
-async fn a_child_that_hangs_is_killed_at_the_wall_clock() {
+async fn a_child_that_hangs_is_killed_at_the_wall_clock_and_not_tried_again() {
     let stage = Stage::new();
-    let silent = "no answer within 1.5s";
-    for (script, says) in [
-        ("echo $$ > pid; exec sleep 1000", silent),
-        (
-            "echo $$ > pid; cat > job; printf '\\002\\377\\377'; exec sleep 1000",
-            silent,
-        ),
-        // Busy, and deaf, and its side of the pipe is closed.
-        (
-            "echo $$ > pid; exec cat > /dev/null < /dev/zero",
-            "it still runs and is killed",
-        ),
+    for script in [
+        "echo $$ > pid; exec sleep 1000",
+        "echo $$ > pid; cat > job; printf '\\002\\377\\377'; exec sleep 1000",
     ] {
         let mut child = stage.child(script);
         child.wall_clock = Duration::from_millis(1_500);
-        assert_crashes(&child, says).await;
+        let message = "The image could not be processed within 1.5 seconds.";
+        assert_out_of_time(&child, message, "no answer within 1.5s").await;
         assert_gone(&stage.path("pid")).await;
     }
+}
+
+/// As the kernel ends it: SIGXCPU.
+#[tokio::test]
+async fn a_child_that_has_used_up_its_processor_time_is_not_tried_again() {
+    let child = Stage::new().child("cat > job; ulimit -c 0; kill -XCPU $$");
+    let message = "The image could not be processed within 60 seconds of processor time.";
+    assert_out_of_time(&child, message, "signal: 24").await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_busy_and_deaf_crashes() {
+    let stage = Stage::new();
+    // Its side of the pipe is closed.
+    let mut child = stage.child("echo $$ > pid; exec cat > /dev/null < /dev/zero");
+    child.wall_clock = Duration::from_millis(1_500);
+    assert_crashes(&child, "it still runs and is killed").await;
+    assert_gone(&stage.path("pid")).await;
 }
 
 #[tokio::test]
