@@ -8,8 +8,9 @@ use std::{
 };
 
 use metrics::gauge;
+use upscale_core::fair_share;
 
-use crate::{connection::Connection, places::fair_share, serve_limits::ServeLimits};
+use crate::{connection::Connection, serve_limits::ServeLimits};
 
 /// An address may hold an eighth of what is free.
 const ADDRESS_ONE_IN: usize = 8;
@@ -81,7 +82,7 @@ impl Open {
             return Ok(());
         };
         let free = limits.connections_max.saturating_sub(self.all.len());
-        let share = fair_share(free, ADDRESS_ONE_IN, most);
+        let share = fair_share(most, free, ADDRESS_ONE_IN);
         let of_network = self.by_network.get(&network);
         let Some(of_network) = of_network.filter(|all| all.len() >= share) else {
             return Ok(());

@@ -10,7 +10,7 @@ use std::{
 
 use metrics::counter;
 use tokio::sync::Notify;
-use upscale_core::AccountId;
+use upscale_core::{AccountId, fair_share};
 
 /// An address may hold an eighth of what is free of a pool.
 const ADDRESS_ONE_IN: usize = 8;
@@ -18,13 +18,6 @@ const ADDRESS_ONE_IN: usize = 8;
 const ACCOUNT_ONE_IN: usize = 1;
 /// A body younger than this is not given up for another: an honest one is on its way.
 const BODY_KEPT: Duration = Duration::from_millis(250);
-
-/// What one caller may hold of a pool: `1/one_in` of what is free, at least 1, at most `most`. The more a pool is used,
-/// the less a single caller gets, so that the last places are always somebody else's (dynamic thresholds: Choudhury and
-/// Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
-pub(crate) fn fair_share(free: usize, one_in: usize, most: usize) -> usize {
-    (free / one_in.max(1)).max(1).min(most)
-}
 
 /// Places of each class; the defaults are what the service runs with.
 #[derive(Debug, Clone)]
@@ -243,7 +236,7 @@ impl Pool {
                 self.size, self.name
             )));
         }
-        let (has, share) = (held.of(owner), fair_share(free, owner.one_in(), self.size));
+        let (has, share) = (held.of(owner), fair_share(self.size, free, owner.one_in()));
         (has >= share).then(|| {
             Full(format!(
                 "one caller holds {has} places of {}, {free} of {} are free",
@@ -342,18 +335,5 @@ mod tests {
         held[1].displaced().await;
         drop((held, newer, rest, late));
         assert!(pool.lock().places.is_empty());
-    }
-
-    #[test]
-    fn a_share_is_at_least_one_and_at_most_the_cap() {
-        for (free, one_in, most, expected) in [
-            (0, 8, 10, 1),
-            (7, 8, 10, 1),
-            (16, 8, 10, 2),
-            (4_096, 8, 10, 10),
-            (5, 0, 10, 5),
-        ] {
-            assert_eq!(fair_share(free, one_in, most), expected);
-        }
     }
 }

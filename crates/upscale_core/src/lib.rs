@@ -7,6 +7,7 @@ mod clock;
 mod condition;
 mod credits;
 mod email;
+mod fair;
 mod idempotency;
 mod ids;
 mod invalid_request;
@@ -32,6 +33,7 @@ pub use clock::{Clock, Timestamp};
 pub use condition::{Compression, Condition, Estimate, Subsampling};
 pub use credits::{Credits, NotCredits};
 pub use email::{Email, NotAnEmail};
+pub use fair::fair_share;
 pub use idempotency::{IdempotencyKey, fingerprint};
 pub use ids::{
     AccountId, CheckoutId, Id, KeyId, NoRandomness, RequestId, TaskId, UserId, is_token,
@@ -41,7 +43,7 @@ pub use invalid_request::InvalidRequest;
 pub use parameters::Parameters;
 pub use payment::{Currency, NotCurrency, Package, Returns, credits_to_take_back, returned_amount};
 pub use pixels::{Pixels, Rows, WrongSampleCount};
-pub use retry::{AttemptFailure, NextStep, after_failure};
+pub use retry::{AttemptFailure, Failures, NextStep, after_failure};
 pub use scale::Scale;
 pub use secret_token::{SecretToken, TokenHash};
 pub use share::{slots_of_image, threads_of_slots};

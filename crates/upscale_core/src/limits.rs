@@ -35,8 +35,11 @@ pub const LEASE_SECONDS: i64 = 60;
 pub const HEARTBEAT_SECONDS: i64 = 15;
 /// Attempts that may vanish (crash, kill, lost lease) before a task is poison: fails and is refunded.
 pub const CRASHES_MAX: u32 = 2;
-/// Transient failures (source 5xx, timeouts, storage) after which a task fails and is refunded.
-pub const TRANSIENT_FAILURES_MAX: u32 = 4;
+/// From the first transient failure of a task (source 5xx, timeouts) on, it is tried again for this long; a failure after
+/// that fails it and refunds. An outage of 30 s passes, and two thirds of the deadline are left to the work.
+pub const TRANSIENT_SECONDS_MAX: i64 = 90;
+/// Longest delay before another attempt, and so the longest `Retry-After` of a source that is waited for whole.
+pub const RETRY_DELAY_SECONDS_MAX: i64 = 60;
 /// Result URLs are valid this long; every GET mints a new one.
 pub const RESULT_URL_SECONDS: i64 = 3_600;
 /// A replaced signing key still checks URLs this long: their hour, and a minute for processes that have not yet

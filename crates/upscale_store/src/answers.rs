@@ -1,8 +1,9 @@
 //! What the store's verbs take and answer: plain facts, the same for every engine.
 
 use upscale_core::{
-    AccountId, Credits, FailureMessage, KeyId, OwnLimits, Parameters, Permission, RequestId,
-    ResultFile, SourceUrl, Task, TaskId, Timestamp, limits::CREATE_WINDOW_SECONDS,
+    AccountId, AttemptFailure, Credits, FailureMessage, Failures, KeyId, OwnLimits, Parameters,
+    Permission, RequestId, ResultFile, SourceUrl, Task, TaskId, Timestamp,
+    limits::CREATE_WINDOW_SECONDS,
 };
 
 use crate::LedgerKind;
@@ -203,6 +204,8 @@ pub struct Claim {
     pub attempt: i64,
     /// Transient failures so far.
     pub transient_failures: u32,
+    /// When they began; none before the first.
+    pub failing_since: Option<Timestamp>,
     /// Attempts that vanished so far (this claim not counted).
     pub crashes: u32,
     /// Where the source is.
@@ -217,6 +220,20 @@ pub struct Claim {
     pub deadline_at: Timestamp,
     /// The store's time of the claim; the lease counts from here.
     pub claimed_at: Timestamp,
+}
+
+impl Claim {
+    /// The failures of the task, this one of its present attempt among them.
+    #[must_use]
+    pub fn failures(&self, failure: AttemptFailure, now: Timestamp) -> Failures {
+        Failures {
+            transient: self.transient_failures + u32::from(failure == AttemptFailure::Transient),
+            crashes: self.crashes + u32::from(failure == AttemptFailure::Crash),
+            failing_for_seconds: self
+                .failing_since
+                .map_or(0, |since| now.seconds_since(since)),
+        }
+    }
 }
 
 /// How an attempt ended for good.

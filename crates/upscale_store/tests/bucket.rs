@@ -158,7 +158,12 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
         .await
         .unwrap();
     assert!(matches!(created, CreateOutcome::Created(_)), "{created:?}");
-    let claim = store.tasks().claim("worker", 1).await.unwrap().remove(0);
+    let claim = store
+        .tasks()
+        .claim("worker", 1, &[])
+        .await
+        .unwrap()
+        .remove(0);
     let file = ResultFile {
         name: name.to_owned(),
         sha256: "0".repeat(64),

@@ -1,6 +1,8 @@
 //! Why an attempt at a task did not end in a result: which kind of failure, a sentence for the customer,
 //! and what the logs may know beyond it. What follows is decided by `core::after_failure`.
 
+use std::time::Duration;
+
 use upscale_core::AttemptFailure;
 use upscale_pipeline::ChildEnd;
 
@@ -18,6 +20,8 @@ pub struct AttemptError {
     pub message: String,
     /// For the logs; may be empty.
     pub detail: String,
+    /// What the source asked for with `Retry-After`.
+    pub retry_after: Option<Duration>,
 }
 
 impl AttemptError {
@@ -31,6 +35,11 @@ impl AttemptError {
         Self::new(AttemptFailure::Transient, message)
     }
 
+    /// Neither the picture's fault nor the source's: nothing was begun, or given up because others were first.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(AttemptFailure::Busy, message)
+    }
+
     /// The child did not survive or did not keep to the protocol.
     pub fn crash(message: impl Into<String>) -> Self {
         Self::new(AttemptFailure::Crash, message)
@@ -41,6 +50,7 @@ impl AttemptError {
             failure,
             message: message.into(),
             detail: String::new(),
+            retry_after: None,
         }
     }
 
@@ -50,7 +60,15 @@ impl AttemptError {
             AttemptFailure::Permanent => "permanent",
             AttemptFailure::Transient => "transient",
             AttemptFailure::Crash => "crash",
+            AttemptFailure::Busy => "busy",
         }
+    }
+
+    /// Not to be tried again before so long has passed.
+    #[must_use]
+    pub(crate) fn not_before(mut self, retry_after: Option<Duration>) -> Self {
+        self.retry_after = retry_after;
+        self
     }
 
     /// With what the logs may know.

@@ -4,20 +4,24 @@
 
 mod budgets;
 mod connect;
+mod destinations;
+mod downloads;
 mod exchange;
 mod guard;
 mod lookup;
 mod places;
 mod resolve;
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use ipnet::{IpNet, Ipv6Net};
 use rustls::ClientConfig;
-use upscale_core::{AccountId, SourceUrl, parse_target};
+use tokio::time::timeout;
+use upscale_core::{AccountId, AttemptFailure, SourceUrl, parse_target};
 use url::Url;
 
+pub(crate) use self::downloads::{Permit, QUICK_DOWNLOAD};
 pub use self::{
     budgets::FetchBudgets,
     guard::{Forbidden, Guard},
@@ -25,9 +29,11 @@ pub use self::{
 use self::{
     budgets::TimeLeft,
     connect::{connect, tls_config},
+    destinations::Destinations,
+    downloads::{Downloads, Room},
     exchange::{Answer, exchange},
     lookup::Lookups,
-    places::Places,
+    places::Place,
     resolve::Routes,
 };
 use crate::AttemptError;
@@ -102,8 +108,23 @@ pub struct Fetcher {
     routes: Routes,
     tls: Arc<ClientConfig>,
     budgets: FetchBudgets,
-    destinations: Places,
-    accounts: Places,
+    destinations: Destinations,
+    downloads: Downloads,
+}
+
+/// A whole source. Its bytes count against its account's share of this process' memory until it is dropped.
+#[derive(Debug)]
+pub struct Source {
+    bytes: Bytes,
+    _room: Room,
+}
+
+impl Source {
+    /// 1 to 20 × 1024² of them.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
 }
 
 impl Fetcher {
@@ -129,33 +150,86 @@ impl Fetcher {
                     denied: options.denied.clone(),
                     nat64_prefixes: options.nat64_prefixes.clone(),
                 },
-                lookups: Lookups::new(),
+                lookups: Lookups::default(),
                 budget: budgets.resolve,
             },
             tls: tls_config(&options.ca_files)?,
             budgets,
-            destinations: Places::new(budgets.per_destination),
-            accounts: Places::new(budgets.per_account),
+            destinations: Destinations::new(budgets.destination_places),
+            downloads: Downloads::new(&budgets),
         })
     }
 
-    /// The whole source, 1 to 20 × 1024² bytes. Waits while the account or the destination has all its
-    /// downloads under way.
+    /// The whole source, 1 to 20 × 1024² bytes.
     ///
     /// # Errors
     /// Permanent: no such host, forbidden address, bad TLS, any status but 200 (429 and 5xx aside), too large, not plain.
     /// Transient: nobody could resolve the name, 429, 5xx, anything that breaks off or takes too long.
+    /// Busy: the account has all its downloads under way, or its share of the address or of the memory.
     pub async fn download(
         &self,
-        account: &AccountId,
+        account: AccountId,
         source: &SourceUrl,
-    ) -> Result<Bytes, AttemptError> {
-        let _place = self.accounts.take(account.as_str()).await;
+    ) -> Result<Source, AttemptError> {
+        match self.begin(account) {
+            Some(permit) => self.download_by(permit, source).await,
+            None => Err(AttemptError::busy(
+                "Other downloads of the account were under way.",
+            )),
+        }
+    }
+
+    /// The right to one download, unless the account has all that it may have under way.
+    pub(crate) fn begin(&self, account: AccountId) -> Option<Permit> {
+        self.downloads.begin(account)
+    }
+
+    /// As [`Fetcher::download`], begun already.
+    pub(crate) async fn download_by(
+        &self,
+        permit: Permit,
+        source: &SourceUrl,
+    ) -> Result<Source, AttemptError> {
+        let started = Instant::now();
+        let downloaded = self.follow(permit.account, source.url()).await;
+        match &downloaded {
+            Ok(_) => self.downloads.arrived(permit.account, started.elapsed()),
+            Err(error) if error.failure == AttemptFailure::Busy => {}
+            Err(_) => self.downloads.failed(permit.account),
+        }
+        downloaded
+    }
+
+    /// What arrived for the account was no picture that may be upscaled.
+    pub(crate) fn source_was_refused(&self, account: AccountId) {
+        self.downloads.failed(account);
+    }
+
+    /// Accounts whose downloads may not begin now.
+    pub(crate) fn at_bound(&self) -> Vec<AccountId> {
+        self.downloads.at_bound()
+    }
+
+    /// Downloads that could begin now, if each were another account's.
+    pub(crate) fn free(&self) -> usize {
+        self.downloads.free()
+    }
+
+    /// Whether the account's sources came quickly of late.
+    pub(crate) fn is_quick(&self, account: AccountId) -> bool {
+        self.downloads.is_quick(account)
+    }
+
+    async fn follow(&self, account: AccountId, source: &Url) -> Result<Source, AttemptError> {
         let mut time_left = TimeLeft::new(self.budgets.total);
-        let mut target = source.url().clone();
+        let mut room = self.downloads.room(account);
+        let mut target = source.clone();
         for _ in 0..=self.budgets.redirects_max {
-            match self.ask(&target, &mut time_left).await? {
-                Answer::Source(bytes) => return Ok(bytes),
+            match self
+                .ask(account, &target, &mut time_left, &mut room)
+                .await?
+            {
+                Answer::Source(bytes) => return Ok(Source { bytes, _room: room }),
                 Answer::Elsewhere(location) => target = redirected(&target, &location)?,
             }
         }
@@ -166,18 +240,40 @@ impl Fetcher {
     }
 
     /// One hop.
-    async fn ask(&self, target: &Url, time_left: &mut TimeLeft) -> Result<Answer, AttemptError> {
+    async fn ask(
+        &self,
+        account: AccountId,
+        target: &Url,
+        time_left: &mut TimeLeft,
+        room: &mut Room,
+    ) -> Result<Answer, AttemptError> {
         let host = target.host_str().unwrap_or_default();
         let addresses = time_left.spend(self.routes.find(host)).await?;
-        // The smallest, because resolvers turn the order.
-        let destination = addresses.iter().map(SocketAddr::ip).min();
-        let destination = destination.map(|ip| ip.to_string()).unwrap_or_default();
-        let _place = self.destinations.take(&destination).await;
+        let _place = time_left.spend(self.place_at(account, &addresses)).await?;
         let hop = async {
             let stream = connect(host, &addresses, &self.tls, &self.budgets).await?;
-            exchange(stream, target, &self.budgets).await
+            exchange(stream, target, &self.budgets, room).await
         };
         time_left.spend(hop).await
+    }
+
+    async fn place_at(
+        &self,
+        account: AccountId,
+        addresses: &[SocketAddr],
+    ) -> Result<Option<Place>, AttemptError> {
+        // The smallest, because resolvers turn the order.
+        let Some(&destination) = addresses.iter().min() else {
+            return Ok(None);
+        };
+        let pool = self.destinations.of(destination);
+        let place = timeout(
+            self.budgets.wait,
+            pool.take(account, self.budgets.per_destination),
+        );
+        place.await.map(Some).map_err(|_| {
+            AttemptError::busy("Other downloads from the image_url's host were under way.")
+        })
     }
 }
 

@@ -14,7 +14,8 @@ mod work_once;
 
 pub use attempt_error::AttemptError;
 pub use fetch::{
-    ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher, Forbidden, Guard, redirected,
+    ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher, Forbidden, Guard, Source,
+    redirected,
 };
 pub use housekeeping::{HousekeepingOptions, keep_house};
 pub use ipnet::{IpNet, Ipv6Net};

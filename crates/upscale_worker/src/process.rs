@@ -6,17 +6,27 @@ use std::{pin::pin, time::Duration};
 use bytes::Bytes;
 use metrics::{counter, histogram};
 use sha2::{Digest, Sha256};
-use tokio::time::{Instant, sleep};
-use upscale_core::{ResultFile, hex, random_token};
-use upscale_pipeline::{CheckedResult, ChildOptions, Job};
+use tokio::{
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
+use upscale_core::{AttemptFailure, ResultFile, hex, random_token};
+use upscale_pipeline::{CheckedResult, Job};
 use upscale_store::{Claim, Results, Stages};
 
-use crate::{AttemptError, Fetcher, slots::Slot, stages::StageWatch};
+use crate::{
+    AttemptError, Fetcher, WorkerOptions,
+    fetch::{Permit, QUICK_DOWNLOAD, Source},
+    slots::Slot,
+    stages::StageWatch,
+};
 
-/// A download that takes longer lends its slot to others; nearly all take less.
-const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
 /// An image holds slots beside its own for this long at most; the largest legal ones take half of it on two cores.
 const ALONE_MAX: Duration = Duration::from_secs(10);
+
+/// Before a result that could not be stored is stored again: doubled each time, up to the second.
+const STORE_AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 
 /// What an attempt is at, so that a cut one can say where it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +46,16 @@ pub(crate) struct Attempt<'a> {
     watch: &'a StageWatch<'a>,
 }
 
+/// What attempts share.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) fetcher: Fetcher,
+    pub(crate) results: Results,
+    /// Results in hand whose slots are free for others already. As many as slots: while nothing can be stored, the rest
+    /// wait in their slots, and nothing more is claimed.
+    pub(crate) storing: Semaphore,
+}
+
 impl<'a> Attempt<'a> {
     pub(crate) fn new(slot: Slot, watch: &'a StageWatch<'a>) -> Self {
         Self {
@@ -51,72 +71,112 @@ impl<'a> Attempt<'a> {
     pub(crate) async fn process(
         &mut self,
         claim: &Claim,
-        fetcher: &Fetcher,
-        child: &ChildOptions,
-        cores: Option<u32>,
-        results: &Results,
+        permit: Permit,
+        tools: &Tools,
+        options: &WorkerOptions,
     ) -> Result<ResultFile, AttemptError> {
         let started = Instant::now();
-        let source = self.download(claim, fetcher).await;
+        let source = self.download(claim, permit, &tools.fetcher).await;
         self.stages.download_micros = self.watch.ended("download", started, &source);
         let source = source?;
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let mut job = child.job(claim.parameters);
-        if let Some(cores) = cores {
+        let upscaled = self.upscale(claim, &source, options).await;
+        drop(source);
+        if matches!(&upscaled, Err(error) if error.failure == AttemptFailure::Permanent) {
+            tools.fetcher.source_was_refused(claim.account_id);
+        }
+        let upscaled = upscaled?;
+        self.stage = Stage::Storing;
+        // Nobody closes the semaphore, so there is always a place.
+        let _place = tools.storing.acquire().await;
+        self.slot.give_back();
+        let started = Instant::now();
+        let stored = store(claim, upscaled, &tools.results).await;
+        self.stages.storing_micros = self.watch.ended("store", started, &stored);
+        stored
+    }
+
+    /// While sources of the account come quickly, a slot is held for as long as that takes: who claims a job is ready
+    /// for it. A stranger's source, or one that takes longer, must not keep a slot from others.
+    async fn download(
+        &mut self,
+        claim: &Claim,
+        permit: Permit,
+        fetcher: &Fetcher,
+    ) -> Result<Source, AttemptError> {
+        let hold = match fetcher.is_quick(claim.account_id) {
+            true => QUICK_DOWNLOAD,
+            false => Duration::ZERO,
+        };
+        let mut download = pin!(fetcher.download_by(permit, &claim.source_url));
+        let source = tokio::select! {
+            biased;
+            source = &mut download => source,
+            () = sleep(hold) => {
+                self.slot.give_back();
+                download.await
+            }
+        }?;
+        counter!("upscale_source_bytes_total").increment(source.bytes().len() as u64);
+        Ok(source)
+    }
+
+    async fn upscale(
+        &mut self,
+        claim: &Claim,
+        source: &Source,
+        options: &WorkerOptions,
+    ) -> Result<CheckedResult, AttemptError> {
+        let mut job = options.child.job(claim.parameters);
+        if let Some(cores) = options.cores {
             job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
         let upscaled = self
             .slot
-            .wide_for(ALONE_MAX, child.upscale(&job, &source))
+            .wide_for(ALONE_MAX, options.child.upscale(&job, source.bytes()))
             .await
             .map_err(AttemptError::from);
-        drop(source);
         self.stages.picture_micros = self.watch.child_ended(started, &upscaled);
-        let upscaled = upscaled?;
-        log_facts(claim, &job, &upscaled);
-        self.stage = Stage::Storing;
-        let started = Instant::now();
-        let stored = put(upscaled, results).await;
-        self.stages.storing_micros = self.watch.ended("store", started, &stored);
-        stored
-    }
-
-    async fn download(&mut self, claim: &Claim, fetcher: &Fetcher) -> Result<Bytes, AttemptError> {
-        let mut download = pin!(fetcher.download(&claim.account_id, &claim.source_url));
-        let source = tokio::select! {
-            biased;
-            source = &mut download => source,
-            () = sleep(QUICK_DOWNLOAD) => {
-                self.slot.give_back();
-                download.await
-            }
-        }?;
-        counter!("upscale_source_bytes_total").increment(source.len() as u64);
-        Ok(source)
+        if let Ok(upscaled) = &upscaled {
+            log_facts(claim, &job, upscaled);
+        }
+        upscaled
     }
 }
 
-async fn put(upscaled: CheckedResult, results: &Results) -> Result<ResultFile, AttemptError> {
+/// Stores what is in hand, again and again until it is stored: the work behind it is not done twice because a disk or a
+/// bucket is away for a while. The task's deadline ends it.
+async fn store(
+    claim: &Claim,
+    upscaled: CheckedResult,
+    results: &Results,
+) -> Result<ResultFile, AttemptError> {
     let cannot_store = |error: String| {
         AttemptError::transient("The result could not be stored.").with_detail(error)
     };
     let name = random_token().map_err(|error| cannot_store(error.to_string()))?;
     let CheckedResult { facts, png } = upscaled;
+    let png = Bytes::from(png);
     // A hundred megabytes take a tenth of a second: not on a thread that answers requests.
-    let hashed = tokio::task::spawn_blocking(move || (hex(&Sha256::digest(&png)), png)).await;
-    let (sha256, png) = hashed.map_err(|error| cannot_store(error.to_string()))?;
+    let hashed = png.clone();
+    let hashed = spawn_blocking(move || hex(&Sha256::digest(&hashed))).await;
     let file = ResultFile {
-        sha256,
+        sha256: hashed.map_err(|error| cannot_store(error.to_string()))?,
         size_bytes: png.len() as u64,
         width: facts.width,
         height: facts.height,
         name,
     };
-    let stored = results.put(&file.name, png.into()).await;
-    stored.map_err(|error| cannot_store(error.to_string()))?;
+    let [mut pause, longest] = STORE_AGAIN;
+    while let Err(error) = results.put(&file.name, png.clone()).await {
+        counter!("upscale_store_retries_total").increment(1);
+        tracing::warn!(task = claim.task_id.as_str(), %error, "a result could not be stored yet");
+        sleep(pause).await;
+        pause = (pause * 2).min(longest);
+    }
     counter!("upscale_result_bytes_total").increment(file.size_bytes);
     Ok(file)
 }

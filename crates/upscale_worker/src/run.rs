@@ -4,7 +4,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{JoinError, JoinSet},
     time::{interval, sleep, timeout},
 };
@@ -13,17 +13,17 @@ use upscale_pipeline::ChildOptions;
 use upscale_store::{Results, Store};
 
 use crate::{
-    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping, slots::Slots,
+    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping,
+    process::Tools, slots::Slots,
 };
 
-/// Downloads that may go on beside the slots once they have taken longer than a few seconds; each may hold a source of
-/// 20 MiB.
-const SLOW_DOWNLOADS_MAX: usize = 16;
+/// Jobs claimed at a time: an account's first ones may be more than it may have under way, and go back.
+const CLAIMED_AT_ONCE: usize = 4;
 
 /// How a worker works; the defaults of [`WorkerOptions::new`] are the service's.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// Tasks at a time, at least 1; at most 64 are claimed at once.
+    /// Tasks at a time, at least 1.
     pub slots: u32,
     /// Cores that the images under way share, see [`upscale_core::slots_of_image`]; none: each child has the threads
     /// that its options say.
@@ -86,8 +86,7 @@ pub enum WorkerSetupError {
 #[derive(Debug)]
 pub struct Worker {
     pub(crate) store: Store,
-    pub(crate) results: Results,
-    pub(crate) fetcher: Fetcher,
+    pub(crate) tools: Tools,
     pub(crate) options: WorkerOptions,
     pub(crate) slots: Slots,
     name: String,
@@ -105,8 +104,11 @@ impl Worker {
     ) -> Result<Self, WorkerSetupError> {
         Ok(Self {
             store,
-            results,
-            fetcher: Fetcher::new(&options.fetch)?,
+            tools: Tools {
+                fetcher: Fetcher::new(&options.fetch)?,
+                results,
+                storing: Semaphore::new(options.slots.max(1) as usize),
+            },
             name: format!("worker_{}", random_token()?),
             slots: Slots::new(options.slots),
             options,
@@ -120,7 +122,7 @@ impl Worker {
         let chores = worker
             .options
             .housekeeping
-            .map(|options| housekeeping::start(&worker.store, &worker.results, options));
+            .map(|options| housekeeping::start(&worker.store, &worker.tools.results, options));
         let mut reports = JoinSet::new();
         reports.spawn(Arc::clone(&worker).keep_reporting());
         let (release, released) = watch::channel(false);
@@ -137,7 +139,6 @@ impl Worker {
         turns: &mut JoinSet<Turn>,
         released: &watch::Receiver<bool>,
     ) {
-        let turns_max = self.options.slots.max(1) as usize + SLOW_DOWNLOADS_MAX;
         let mut shutdown = pin!(shutdown);
         let mut look_after = Duration::ZERO;
         loop {
@@ -148,40 +149,44 @@ impl Worker {
                     log_panic(ended);
                     look_after = Duration::ZERO;
                 }
-                () = self.may_claim(look_after), if turns.len() < turns_max => {
-                    look_after = self.fill(turns, turns_max, released).await;
+                () = self.may_claim(look_after) => {
+                    look_after = self.fill(turns, released).await;
                 }
             }
         }
     }
 
-    /// Claims for all free slots at once; when to look again.
+    /// Claims for some free slots, past the accounts that may not download now; when to look again. How many turns there
+    /// are is bounded by the downloads under way and the slots.
     async fn fill(
         self: &Arc<Self>,
         turns: &mut JoinSet<Turn>,
-        turns_max: usize,
         released: &watch::Receiver<bool>,
     ) -> Duration {
-        let slots = self.slots.take_free(turns_max - turns.len());
-        if slots.is_empty() {
+        let fetcher = &self.tools.fetcher;
+        let slots = self.slots.take_free(fetcher.free().min(CLAIMED_AT_ONCE));
+        let free = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        if free == 0 {
             return self.options.poll_busy;
         }
-        let free = u32::try_from(slots.len()).unwrap_or(u32::MAX);
-        let claims = match self.store.tasks().claim(&self.name, free).await {
+        let at_bound = fetcher.at_bound();
+        let claims = match self.store.tasks().claim(&self.name, free, &at_bound).await {
             Ok(claims) => claims,
             Err(error) => {
                 tracing::warn!(%error, "nothing could be claimed");
                 return self.options.poll_idle;
             }
         };
-        let look_after = if claims.is_empty() {
-            self.options.poll_idle
-        } else {
-            self.options.poll_busy
+        let look_after = match claims.len() {
+            0 if at_bound.is_empty() => self.options.poll_idle,
+            // There may be more, and strangers' downloads leave the slots at once.
+            some if some == slots.len() => Duration::ZERO,
+            _ => self.options.poll_busy,
         };
         for (claim, slot) in claims.into_iter().zip(slots) {
             let (worker, released) = (Arc::clone(self), released.clone());
-            turns.spawn(async move { worker.work_in(slot, &claim, released).await });
+            let permit = fetcher.begin(claim.account_id);
+            turns.spawn(async move { worker.work_in(slot, permit, &claim, released).await });
         }
         look_after
     }

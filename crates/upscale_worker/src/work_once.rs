@@ -15,6 +15,7 @@ use upscale_store::{Claim, FenceOutcome, Settlement, Spent, StoreError};
 
 use crate::{
     AttemptError, Worker,
+    fetch::Permit,
     heartbeat::{Pulse, keep_claim},
     process::{Attempt, Stage},
     slots::Slot,
@@ -66,18 +67,28 @@ impl Worker {
     /// killed and the claim given back; once the result is ready it is settled all the same.
     pub async fn work_once(&self, claim: &Claim, release: watch::Receiver<bool>) -> Turn {
         let slot = self.slots.take().await;
-        self.work_in(slot, claim, release).await
+        let permit = self.tools.fetcher.begin(claim.account_id);
+        self.work_in(slot, permit, claim, release).await
     }
 
-    /// As [`Worker::work_once`], in a slot that is held already.
+    /// As [`Worker::work_once`], in a slot that is held already; without a permit to download the claim is given back,
+    /// and another of this account is not made before one is free.
     pub(crate) async fn work_in(
         &self,
         slot: Slot,
+        permit: Option<Permit>,
         claim: &Claim,
         release: watch::Receiver<bool>,
     ) -> Turn {
         let watch = StageWatch::of(claim);
-        let turn = self.turn(slot, claim, release, &watch).await;
+        let turn = match permit {
+            Some(permit) => self.turn(slot, permit, claim, release, &watch).await,
+            None => {
+                drop(slot);
+                let spent = Spent::default();
+                self.say_until_heard(claim, &Word::Release, spent).await
+            }
+        };
         counter!("upscale_attempts_total", "end" => turn.name()).increment(1);
         watch.turn_ended(turn.name());
         turn
@@ -86,6 +97,7 @@ impl Worker {
     async fn turn(
         &self,
         slot: Slot,
+        permit: Permit,
         claim: &Claim,
         release: watch::Receiver<bool>,
         watch: &StageWatch<'_>,
@@ -99,7 +111,7 @@ impl Worker {
             biased;
             why = &mut heart => return forget(claim, why),
             () = released(release) => None,
-            ended = self.attempt(claim, &mut attempt) => Some(ended),
+            ended = self.attempt(claim, permit, &mut attempt) => Some(ended),
         };
         let word = match ended {
             None => Word::Release,
@@ -136,10 +148,10 @@ impl Worker {
     async fn attempt(
         &self,
         claim: &Claim,
+        permit: Permit,
         attempt: &mut Attempt<'_>,
     ) -> Result<ResultFile, AttemptError> {
-        let (child, cores) = (&self.options.child, self.options.cores);
-        let work = attempt.process(claim, &self.fetcher, child, cores, &self.results);
+        let work = attempt.process(claim, permit, &self.tools, &self.options);
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
             let stage = match attempt.stage {
@@ -179,10 +191,10 @@ impl Worker {
             "an attempt failed"
         );
         counter!("upscale_attempt_failures_total", "failure" => error.kind()).increment(1);
-        let transient_failures =
-            claim.transient_failures + u32::from(error.failure == AttemptFailure::Transient);
-        let crashes = claim.crashes + u32::from(error.failure == AttemptFailure::Crash);
-        let step = after_failure(error.failure, transient_failures, crashes, random_unit());
+        let failures = claim.failures(error.failure, self.store.now());
+        let asked = error.retry_after.unwrap_or_default().as_millis();
+        let asked = u64::try_from(asked).unwrap_or(u64::MAX);
+        let step = after_failure(error.failure, failures, asked, random_unit());
         match step {
             NextStep::RetryAfterMillis(millis)
                 if Duration::from_millis(millis) + USEFUL < self.time_left(claim) =>

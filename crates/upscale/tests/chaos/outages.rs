@@ -16,6 +16,8 @@ use crate::harness::{
     bucket::Fault,
     client::{Client, order, send},
     figure::print_figure,
+    image_host::Behaviour,
+    pictures::Picture,
 };
 
 const VARIABLE: &str = "UPSCALE_OUTAGE_SECONDS";
@@ -154,5 +156,71 @@ fn a_storage_that_is_gone_for_a_while_loses_nothing_and_is_found_again() {
         &deeds,
         &what,
         ("storage back → a task done", "≤ 10 s"),
+    );
+}
+
+/// Tasks ordered while something is away.
+const ORDERED: usize = 4;
+
+/// Orders good pictures while `away` says that something is, and has them all once it is back.
+fn order_during(fleet: &mut Fleet, name: &str, seconds: u64, away: impl Fn(&mut Fleet, bool)) {
+    let customer = fleet.world.customer("10");
+    let bytes = Picture::render(16, 12, 3).png();
+    let url = |task: usize| {
+        let path = format!("/{name}-{task}.png");
+        let good = Behaviour::File(bytes.clone());
+        fleet.world.serve_so(&path, good, (16, 12))
+    };
+    let urls: Vec<String> = (0..ORDERED).map(url).collect();
+    away(fleet, true);
+    let begun = Instant::now();
+    let mut ids = Vec::new();
+    for (task, url) in urls.iter().enumerate() {
+        let key = format!("during-{name}-{task}");
+        // What is refused while it is away is asked again after it, as a client does.
+        if let Some(answer) = customer.try_create(&key, &order(url, 2)) {
+            ids.extend((answer.status == 202).then(|| answer.id()));
+        }
+    }
+    thread::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed()));
+    away(fleet, false);
+    for id in ids {
+        let ended = customer.wait(&id).json();
+        assert_eq!(ended["status"], "succeeded", "{name}: {ended}");
+    }
+}
+
+#[test]
+fn an_outage_fails_no_task_whose_deadline_allows_it() {
+    let Some(mut fleet) = start_fleet() else {
+        return;
+    };
+    let (seconds, _) = rounds_and_dice(VARIABLE, SECONDS);
+    for fault in [Fault::Refuses, Fault::HangsUp, Fault::Hangs] {
+        let name = format!("storage-{fault:?}");
+        order_during(&mut fleet, &name, seconds, |fleet, is_away| {
+            fleet.bucket.fail_all(is_away.then_some(fault));
+        });
+    }
+    order_during(&mut fleet, "source", seconds, |fleet, is_away| {
+        fleet.world.host.set_away(is_away);
+    });
+    for outage in [Outage::HangsUp, Outage::Silent] {
+        let name = format!("database-{outage:?}");
+        order_during(&mut fleet, &name, seconds, |fleet, is_away| {
+            fleet.cutter.set_down(is_away.then_some(outage));
+        });
+    }
+    let done = fleet.count(SUCCEEDED);
+    let failed = fleet.count("SELECT count(*) FROM task WHERE state = 'failed'");
+    fleet.stop();
+    fleet.world.finish();
+    assert_eq!(failed, 0);
+    assert!(done >= 4 * ORDERED as u64, "{done} tasks were accepted");
+    print_figure(
+        &format!("tasks accepted while storage, source or database were away for {seconds} s"),
+        "0 failed",
+        &format!("{failed} failed, {done} succeeded"),
+        "six outages",
     );
 }

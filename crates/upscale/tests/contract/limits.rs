@@ -169,7 +169,7 @@ async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
     }
     let claims = store
         .tasks()
-        .claim("a worker of the tests", limits::ACTIVE_TASKS_MAX)
+        .claim("a worker of the tests", limits::ACTIVE_TASKS_MAX, &[])
         .await
         .unwrap();
     let mut settles = tokio::task::JoinSet::new();

@@ -27,6 +27,7 @@ mod audit;
 mod backup;
 mod creating;
 mod doctor;
+mod fairness;
 mod idempotency;
 mod keys;
 mod limits;

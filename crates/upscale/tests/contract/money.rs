@@ -154,7 +154,7 @@ async fn done_at(data: &Path, account: &str, price: i64) -> String {
     assert!(matches!(created, Ok(CreateOutcome::Created(_))));
     let claim = store
         .tasks()
-        .claim("a worker of the tests", 1)
+        .claim("a worker of the tests", 1, &[])
         .await
         .unwrap();
     let [claim] = claim.as_slice() else {

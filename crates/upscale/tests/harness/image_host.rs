@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
@@ -41,6 +41,8 @@ pub enum Behaviour {
     Truncated(Vec<u8>),
     /// A length that is declared, and bytes without end until the peer hangs up or has them all.
     Zeros { declared: Option<u64>, sent: u64 },
+    /// A body of many megabytes at so many bytes a second.
+    Slow(usize),
     /// 302 to another address.
     Redirect(String),
     /// A page where a picture was promised.
@@ -60,6 +62,7 @@ struct Shared {
     hits: Mutex<HashMap<String, usize>>,
     gate_is_open: Mutex<bool>,
     gate: Condvar,
+    away: AtomicBool,
     stopped: AtomicBool,
 }
 
@@ -104,6 +107,11 @@ impl ImageHost {
         let mut behaviours = self.shared.behaviours.lock().unwrap();
         behaviours.insert(path.to_owned(), behaviour);
         format!("https://{HOST_NAME}{path}")
+    }
+
+    /// While it is away every path answers 503.
+    pub fn set_away(&self, is_away: bool) {
+        self.shared.away.store(is_away, Ordering::SeqCst);
     }
 
     /// Requests of this path so far.
@@ -190,7 +198,10 @@ fn answer(socket: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::
         *hit
     };
     let behaviour = shared.behaviours.lock().unwrap().get(&path).cloned();
-    let behaviour = behaviour.unwrap_or(Behaviour::Status(404));
+    let behaviour = match shared.away.load(Ordering::SeqCst) {
+        true => Behaviour::Status(503),
+        false => behaviour.unwrap_or(Behaviour::Status(404)),
+    };
     let mut stream = stream.into_inner();
     write_answer(&mut stream, behaviour, hit, shared)?;
     stream.conn.send_close_notify();
@@ -226,6 +237,7 @@ fn write_answer(
         Behaviour::FailFirst { bytes, .. } => write_file(stream, &bytes, bytes.len()),
         Behaviour::Status(status) => write_status(stream, status),
         Behaviour::Zeros { declared, sent } => write_zeros(stream, declared, sent),
+        Behaviour::Slow(bytes_a_second) => write_slowly(stream, bytes_a_second),
         Behaviour::Redirect(location) => write!(
             stream,
             "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -252,6 +264,21 @@ fn write_file(stream: &mut impl Write, bytes: &[u8], declared: usize) -> io::Res
     )?;
     stream.write_all(bytes)?;
     stream.flush()
+}
+
+/// Ten pieces a second, for as long as the peer listens and no longer than anything is held.
+fn write_slowly(stream: &mut impl Write, bytes_a_second: usize) -> io::Result<()> {
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Length: 15000000\r\nConnection: close\r\n\r\n"
+    )?;
+    let begun = Instant::now();
+    while begun.elapsed() < HELD_AT_MOST {
+        stream.write_all(&vec![0; bytes_a_second / 10])?;
+        stream.flush()?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
 }
 
 fn write_status(stream: &mut impl Write, status: u16) -> io::Result<()> {

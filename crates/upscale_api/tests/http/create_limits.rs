@@ -113,7 +113,7 @@ async fn create_and_fail_twenty(app: &App, round: u32) {
             .create(&app.account, key, &order, &request)
     });
     futures_util::future::try_join_all(creates).await.unwrap();
-    let claims = app.store.tasks().claim("test", 20).await.unwrap();
+    let claims = app.store.tasks().claim("test", 20, &[]).await.unwrap();
     assert_eq!(claims.len(), 20);
     let failed = upscale_core::FailureMessage::new("It is no image");
     let settles = claims.iter().map(|claim| {

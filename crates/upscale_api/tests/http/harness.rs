@@ -222,7 +222,13 @@ impl App {
 
     /// Claims the oldest job as a worker would and ends it well, with these bytes as its result.
     pub(crate) async fn succeed_next(&self, bytes: &[u8]) -> ResultFile {
-        let claim = self.store.tasks().claim("test", 1).await.unwrap().remove(0);
+        let claim = self
+            .store
+            .tasks()
+            .claim("test", 1, &[])
+            .await
+            .unwrap()
+            .remove(0);
         let file = ResultFile {
             name: random_token().unwrap(),
             sha256: hex(&sha2_of(bytes)),
@@ -250,7 +256,13 @@ impl App {
 
     /// Claims the oldest job and fails it.
     pub(crate) async fn fail_next(&self, what: &str) {
-        let claim = self.store.tasks().claim("test", 1).await.unwrap().remove(0);
+        let claim = self
+            .store
+            .tasks()
+            .claim("test", 1, &[])
+            .await
+            .unwrap()
+            .remove(0);
         let settlement = Settlement::Failed(FailureMessage::new(what));
         self.store
             .tasks()

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use upscale_core::{
-    AccountFacts, AccountLimits, Admission, AttemptFailure, Credits, NextStep, QueueFacts,
-    SECONDS_PER_JOB_DEFAULT, Timestamp, admit, after_failure, limits, next_pace, priority_at,
+    AccountFacts, AccountLimits, Admission, AttemptFailure, Credits, Failures, NextStep,
+    QueueFacts, SECONDS_PER_JOB_DEFAULT, Timestamp, admit, after_failure, limits, next_pace,
+    priority_at,
 };
 
 /// Names a job by its place in the table.
@@ -49,8 +50,21 @@ pub(crate) struct Job {
     pub(crate) crashes: u32,
     prio_at: Timestamp,
     transient_failures: u32,
+    failing_since: Option<Timestamp>,
     /// Its lease ran out: the claim that finds it counts a crash.
     was_claimed: bool,
+}
+
+impl Job {
+    fn failures(&self, now: Timestamp) -> Failures {
+        Failures {
+            transient: self.transient_failures,
+            crashes: self.crashes,
+            failing_for_seconds: self
+                .failing_since
+                .map_or(0, |since| now.seconds_since(since)),
+        }
+    }
 }
 
 #[derive(Default, Clone)]
@@ -161,6 +175,7 @@ impl Queue {
             crashes: 0,
             prio_at,
             transient_failures: 0,
+            failing_since: None,
             was_claimed: false,
         });
         self.due.insert((prio_at.micros(), id));
@@ -175,12 +190,7 @@ impl Queue {
                 continue; // The reaper has it in this very second.
             }
             job.crashes += u32::from(job.was_claimed);
-            let step = after_failure(
-                AttemptFailure::Crash,
-                job.transient_failures,
-                job.crashes,
-                0.0,
-            );
+            let step = after_failure(AttemptFailure::Crash, job.failures(now), 0, 0.0);
             if job.was_claimed && step == NextStep::Fail {
                 self.end(id, Standing::Failed, now);
                 continue;
@@ -213,12 +223,16 @@ impl Queue {
         &mut self,
         id: JobId,
         failure: AttemptFailure,
+        now: Timestamp,
         random: f64,
     ) -> NextStep {
         let job = &mut self.jobs[id as usize];
-        job.transient_failures += u32::from(failure == AttemptFailure::Transient);
         job.crashes += u32::from(failure == AttemptFailure::Crash);
-        let step = after_failure(failure, job.transient_failures, job.crashes, random);
+        if failure == AttemptFailure::Transient {
+            job.transient_failures += 1;
+            job.failing_since.get_or_insert(now);
+        }
+        let step = after_failure(failure, job.failures(now), 0, random);
         if step != NextStep::Fail {
             job.standing = Standing::Waiting;
         }

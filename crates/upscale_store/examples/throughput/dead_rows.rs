@@ -121,7 +121,7 @@ async fn name_old(store: &Store, seconds: i64) -> Result<(), Failed> {
 
 async fn settle_all(store: &Store) -> Result<(), Failed> {
     loop {
-        let claims = store.tasks().claim("one after the other", 64).await?;
+        let claims = store.tasks().claim("one after the other", 64, &[]).await?;
         if claims.is_empty() {
             return Ok(());
         }
@@ -151,7 +151,7 @@ async fn claims(what: &str, store: &Store, accounts: &[AccountId]) -> Result<(),
     for n in 0..CLAIMS {
         create(store, &accounts[n % accounts.len()]).await?;
         let one = Instant::now();
-        let claims = store.tasks().claim("one at a time", 1).await?;
+        let claims = store.tasks().claim("one at a time", 1, &[]).await?;
         took.push(one.elapsed());
         for claim in claims {
             succeed(store, &claim).await?;

@@ -142,7 +142,7 @@ pub(crate) async fn open_accounts(store: &Store) -> Result<Vec<AccountId>, Faile
 async fn work(store: Store) -> Result<(), Failed> {
     loop {
         store.tasks().report_worker("throughput", 10_000).await?;
-        let claims = store.tasks().claim("throughput", 64).await?;
+        let claims = store.tasks().claim("throughput", 64, &[]).await?;
         if claims.is_empty() {
             // Other creates of this process wake it; a job that came between two looks would wait otherwise.
             let _ = tokio::time::timeout(Duration::from_millis(100), store.job_added()).await;

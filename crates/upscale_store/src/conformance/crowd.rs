@@ -34,7 +34,13 @@ async fn worker(store: &Store, clock: &Clock) -> Result<(), StoreError> {
     store.tasks().report_worker("crowd", 1_000).await?;
     for round in 0..ROUNDS {
         clock.advance_seconds(7);
-        for (n, claim) in store.tasks().claim("crowd", 4).await?.iter().enumerate() {
+        for (n, claim) in store
+            .tasks()
+            .claim("crowd", 4, &[])
+            .await?
+            .iter()
+            .enumerate()
+        {
             tell(store, claim, (round + n) % 6).await?;
         }
     }

@@ -195,7 +195,7 @@ async fn a_clock_that_steps_back_an_hour_delays_no_recovery_and_no_deadline() {
         at.clock.advance_seconds(-3_600);
         assert_eq!(at.store.tasks().reap().await.unwrap(), 0);
         at.clock.advance_seconds(limits::LEASE_SECONDS);
-        let due = at.store.tasks().claim("worker", 2).await.unwrap();
+        let due = at.store.tasks().claim("worker", 2, &[]).await.unwrap();
         let due: Vec<_> = due
             .into_iter()
             .map(|claim| (claim.task_id, claim.crashes))

@@ -194,7 +194,7 @@ async fn two_thousand_five_hundred_a_day_are_accepted_and_the_next_day_begins_an
 async fn accept_and_end_twenty(at: &Setting, account: &upscale_core::AccountId, round: u32) {
     let keys: Vec<String> = (0..20).map(|n| format!("round {round} key {n}")).collect();
     join_all(keys.iter().map(|key| at.accepted(account, key))).await;
-    let claims = at.store.tasks().claim("worker", 20).await.unwrap();
+    let claims = at.store.tasks().claim("worker", 20, &[]).await.unwrap();
     let ended = join_all(claims.iter().map(|claim| at.succeed(claim))).await;
     assert_eq!(ended, [FenceOutcome::Done; 20]);
 }

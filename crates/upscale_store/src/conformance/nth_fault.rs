@@ -98,7 +98,7 @@ impl<'a> World<'a> {
     async fn claim(&mut self) -> Option<Claim> {
         for _ in 0..3 {
             let mut claims = self
-                .insist(async |world| world.store.tasks().claim("worker", 1).await)
+                .insist(async |world| world.store.tasks().claim("worker", 1, &[]).await)
                 .await;
             if let Some(claim) = claims.pop() {
                 return Some(claim);

@@ -244,7 +244,7 @@ impl<'a> Case<'a> {
     async fn claim(&mut self, count: u32, crash: Crash) {
         let answer = self
             .ask(crash, async |store| {
-                store.tasks().claim("worker", count).await
+                store.tasks().claim("worker", count, &[]).await
             })
             .await;
         if crash == Crash::BeforeCommit {

@@ -16,16 +16,16 @@ async fn jobs_are_claimed_in_order_of_arrival_and_none_twice() {
             let account = at.account_for(1).await;
             expected.push(at.accepted(&account, &format!("key {n}")).await.id);
         }
-        let first = at.store.tasks().claim("one", 2).await.unwrap();
-        let rest = at.store.tasks().claim("other", 10).await.unwrap();
+        let first = at.store.tasks().claim("one", 2, &[]).await.unwrap();
+        let rest = at.store.tasks().claim("other", 10, &[]).await.unwrap();
         let claimed: Vec<_> = first
             .iter()
             .chain(&rest)
             .map(|claim| claim.task_id)
             .collect();
         assert_eq!(claimed, expected);
-        assert_eq!(at.store.tasks().claim("third", 10).await.unwrap(), []);
-        assert_eq!(at.store.tasks().claim("third", 0).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("third", 10, &[]).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("third", 0, &[]).await.unwrap(), []);
     })
     .await;
 }
@@ -39,7 +39,7 @@ async fn a_burst_of_twenty_interleaves_with_a_newcomer() {
         }
         at.clock.advance_seconds(3);
         let late = at.accepted(&newcomer, "one").await;
-        let order: Vec<_> = at.store.tasks().claim("worker", 21).await.unwrap();
+        let order: Vec<_> = at.store.tasks().claim("worker", 21, &[]).await.unwrap();
         let place = order
             .iter()
             .position(|claim| claim.task_id == late.id)
@@ -59,7 +59,7 @@ async fn many_claimers_at_once_never_get_the_same_job() {
             let keys: Vec<String> = (0..20).map(|n| format!("key {n}")).collect();
             join_all(keys.iter().map(|key| at.accepted(&account, key))).await;
         }
-        let claims = join_all((0..40).map(|_| at.store.tasks().claim("worker", 2))).await;
+        let claims = join_all((0..40).map(|_| at.store.tasks().claim("worker", 2, &[]))).await;
         let claimed: Vec<_> = claims
             .into_iter()
             .flat_map(|claims| claims.unwrap())
@@ -83,7 +83,7 @@ async fn a_heartbeat_keeps_a_claim_and_silence_loses_it() {
         );
         for _ in 0..3 {
             at.clock.advance_seconds(limits::LEASE_SECONDS - 1);
-            assert_eq!(at.store.tasks().claim("other", 1).await.unwrap(), []);
+            assert_eq!(at.store.tasks().claim("other", 1, &[]).await.unwrap(), []);
             let beat = at
                 .store
                 .tasks()
@@ -231,7 +231,7 @@ async fn a_retry_waits_for_its_delay_and_counts_its_kind() {
             .await
             .unwrap();
         at.clock.advance_seconds(4);
-        assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
+        assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
         at.clock.advance_seconds(1);
         let second = at.claimed().await;
         assert_eq!((second.transient_failures, second.crashes), (1, 0));
@@ -319,6 +319,55 @@ async fn a_source_that_todays_rules_refuse_fails_and_refunds_and_holds_nobody_up
         let state = at.task(&account, &refused.id).await.state;
         assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
         assert_eq!(at.account(&account).await.available, limits::PRICE);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_claim_passes_over_accounts_that_may_not_start() {
+    on_every_engine(async |at: &Setting| {
+        let [full, other] = [at.account_for(2).await, at.account_for(1).await];
+        for key in ["the first key", "the second key"] {
+            at.accepted(&full, key).await;
+        }
+        let behind = at.accepted(&other, "another key").await;
+        let claims = at.store.tasks().claim("worker", 2, &[full]).await.unwrap();
+        let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id).collect();
+        assert_eq!(tasks, [behind.id]);
+        let both = [full, other];
+        assert_eq!(
+            at.store.tasks().claim("worker", 2, &both).await.unwrap(),
+            []
+        );
+        let left = at.store.tasks().claim("worker", 9, &[other]).await.unwrap();
+        assert_eq!(left.len(), 2);
+        assert!(left.iter().all(|claim| claim.account_id == full));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn giving_way_counts_nothing_and_the_first_transient_failure_starts_the_clock() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(1).await;
+        at.accepted(&account, "the key").await;
+        let mut claim = at.claimed().await;
+        let mut seen = Vec::new();
+        for failure in [
+            AttemptFailure::Busy,
+            AttemptFailure::Transient,
+            AttemptFailure::Busy,
+            AttemptFailure::Transient,
+        ] {
+            let (task, attempt) = (&claim.task_id, claim.attempt);
+            let given_back = at.store.tasks().retry_later(task, attempt, failure, 2_000);
+            assert_eq!(given_back.await.unwrap(), FenceOutcome::Done);
+            at.clock.advance_seconds(10);
+            claim = at.claimed().await;
+            let since = claim.failures(AttemptFailure::Busy, at.clock.now());
+            seen.push((since.transient, since.crashes, since.failing_for_seconds));
+        }
+        assert_eq!(seen, [(0, 0, 0), (1, 0, 10), (1, 0, 20), (2, 0, 30)]);
     })
     .await;
 }

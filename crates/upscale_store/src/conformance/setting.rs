@@ -137,7 +137,7 @@ impl Setting {
 
     /// The one job that is due.
     pub(crate) async fn claimed(&self) -> Claim {
-        let mut claims = self.store.tasks().claim("worker", 1).await.unwrap();
+        let mut claims = self.store.tasks().claim("worker", 1, &[]).await.unwrap();
         assert_eq!(claims.len(), 1, "one job must be due");
         claims.remove(0)
     }

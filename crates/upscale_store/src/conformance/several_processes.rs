@@ -53,7 +53,7 @@ fn accepted(outcomes: &[CreateOutcome]) -> usize {
 
 async fn end_all(stores: &[Store]) {
     for store in stores.iter().cycle() {
-        let claims = store.tasks().claim("worker", 20).await.unwrap();
+        let claims = store.tasks().claim("worker", 20, &[]).await.unwrap();
         if claims.is_empty() {
             return;
         }
@@ -200,7 +200,7 @@ async fn jobs_are_handed_out_once_across_processes() {
         let account = rich_account(&stores[0]).await;
         order_many(&stores, &account, "task", 20).await;
         let claims =
-            join_all((0..40).map(|n| stores[n % PROCESSES].tasks().claim("worker", 1))).await;
+            join_all((0..40).map(|n| stores[n % PROCESSES].tasks().claim("worker", 1, &[]))).await;
         let mut tasks: Vec<_> = claims
             .into_iter()
             .flat_map(|claims| claims.unwrap())

@@ -117,10 +117,10 @@ async fn poison_whose_account_is_busy_is_left_to_the_next_claim() {
     let other = outsider(&at).await;
     let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
     other.batch_execute(&lock).await.unwrap();
-    assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
+    assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
     assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
     other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(at.store.tasks().claim("worker", 1).await.unwrap(), []);
+    assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
     let state = at.task(&account, &task).await.state;
     assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
     at.check_books().await;
@@ -226,7 +226,7 @@ async fn the_queries_for_autoscaling_say_what_is_owed() {
         assert_eq!(busy, (owed / 30.0).ceil(), "{n} jobs");
         at.accepted(&account, &format!("kept {n}")).await;
         at.accepted(&account, &format!("done {n}")).await;
-        let claims = at.store.tasks().claim("worker", 2).await.unwrap();
+        let claims = at.store.tasks().claim("worker", 2, &[]).await.unwrap();
         let settlement = Settlement::Succeeded(result_file());
         let (task, attempt) = (&claims[0].task_id, claims[0].attempt);
         let seconds = f64::from(n) * 7.0;

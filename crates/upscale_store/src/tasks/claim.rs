@@ -1,7 +1,7 @@
 //! A worker takes due jobs, in order and past those that another claim holds; what has crashed too often is
 //! failed here instead of handed out.
 
-use upscale_core::{FailureMessage, RequestId, SourceUrl, TaskId};
+use upscale_core::{AccountId, FailureMessage, RequestId, SourceUrl, TaskId};
 
 use super::{
     Tasks,
@@ -10,37 +10,66 @@ use super::{
     row::parameters,
     settle::fail_task,
 };
-use crate::{Claim, StoreError, row::Row, tx::Tx};
+use crate::{Claim, StoreError, param::Params, row::Row, tx::Tx};
 
 /// Due jobs in order; the last of it keeps the order of arrival where two are equal.
 const DUE: &str =
-    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.crashes, job.worker
+    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.failing_since, job.crashes, job.worker
      FROM job JOIN task ON task.id = job.task_id
-     WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3 ORDER BY job.prio_at,";
+     WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3";
 
 impl Tasks<'_> {
     /// Takes up to `count` due jobs, at most 64, first come first served but for bursts; an expired lease
     /// counts as a crash. Poison (2 crashes) is failed and refunded here, not handed out; nothing past its
-    /// deadline is handed out either.
-    pub async fn claim(self, worker: &str, count: u32) -> Result<Vec<Claim>, StoreError> {
+    /// deadline is handed out either. Jobs of the accounts in `passed_over` stay where they are.
+    pub async fn claim(
+        self,
+        worker: &str,
+        count: u32,
+        passed_over: &[AccountId],
+    ) -> Result<Vec<Claim>, StoreError> {
         let worker = worker.to_owned();
+        let passed_over = passed_over.to_vec();
+        let count = count.min(CLAIMS_MAX);
         let claimed = self
             .store
-            .write(async move |tx: &mut Tx| claim(tx, &worker, count.min(CLAIMS_MAX)).await)
+            .write(async move |tx: &mut Tx| claim(tx, &worker, count, &passed_over).await)
             .await?;
         self.refund_now(claimed.failed).await;
         Ok(claimed.claims)
     }
 }
 
-async fn claim(tx: &Tx, worker: &str, count: u32) -> Result<Claimed, StoreError> {
+async fn claim(
+    tx: &Tx,
+    worker: &str,
+    count: u32,
+    passed_over: &[AccountId],
+) -> Result<Claimed, StoreError> {
     let mut claimed = Claimed::default();
+    let others = match passed_over.is_empty() {
+        true => "",
+        false => tx.dialect(
+            "AND job.account_id NOT IN (SELECT value FROM json_each($4))",
+            "AND job.account_id <> ALL(string_to_array($4, ','))",
+        ),
+    };
     let arrival = tx.dialect("job.rowid", "job.sequence");
-    let sql = format!("{DUE} {arrival} LIMIT $2 FOR UPDATE OF job SKIP LOCKED");
+    let sql = format!(
+        "{DUE} {others} ORDER BY job.prio_at, {arrival} LIMIT $2 FOR UPDATE OF job SKIP LOCKED"
+    );
     let after = oldest_prio_at(tx);
+    let passed_over = ids_as_text(tx, passed_over);
     for _ in 0..ROUNDS_MAX {
         let missing = i64::from(count) - claimed.claims.len() as i64;
-        let due = tx.list(&sql, &[&tx.now, &missing, &after], due_job).await?;
+        let params: Params<'_> = &[&tx.now, &missing, &after, &passed_over];
+        // A statement is given as many as it names.
+        let params = if others.is_empty() {
+            &params[..3]
+        } else {
+            params
+        };
+        let due = tx.list(&sql, params, due_job).await?;
         let (mut handed_out, mut ended) = (Vec::new(), Vec::new());
         for job in due {
             match job.next_attempt(tx.now) {
@@ -61,6 +90,15 @@ async fn claim(tx: &Tx, worker: &str, count: u32) -> Result<Claimed, StoreError>
         }
     }
     Ok(claimed)
+}
+
+/// As the two engines take many in one parameter. Ids hold letters, digits and underscores.
+fn ids_as_text(tx: &Tx, ids: &[AccountId]) -> String {
+    let ids: Vec<&str> = ids.iter().map(AccountId::as_str).collect();
+    match tx.is_shared() {
+        true => ids.join(","),
+        false => format!("[\"{}\"]", ids.join("\",\"")),
+    }
 }
 
 /// All of them in one statement where a statement is a round trip.
@@ -121,6 +159,7 @@ fn due_job(row: &dyn Row) -> Result<DueJob, StoreError> {
         account_id: row.account_id()?,
         attempt: row.number("attempt")?,
         transient_failures: row.whole("transient_failures")?,
+        failing_since: row.time_if_any("failing_since")?,
         crashes: row.whole("crashes")?,
         was_claimed: row.text_if_any("worker")?.is_some(),
         source_url: SourceUrl::parse(row.text("source_url")?).ok(),

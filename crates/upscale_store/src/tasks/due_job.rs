@@ -2,8 +2,8 @@
 //! whose last attempt vanished; the second time ends the task instead.
 
 use upscale_core::{
-    AccountId, AttemptFailure, FailureMessage, NextStep, Parameters, RequestId, SourceUrl, TaskId,
-    Timestamp, after_failure,
+    AccountId, AttemptFailure, FailureMessage, Failures, NextStep, Parameters, RequestId,
+    SourceUrl, TaskId, Timestamp, after_failure, limits::RETRY_DELAY_SECONDS_MAX,
 };
 
 use crate::{Claim, StoreError};
@@ -12,8 +12,6 @@ use crate::{Claim, StoreError};
 pub(crate) const CLAIMS_MAX: u32 = 64;
 /// Rounds of looking for due jobs in one call, should poison fill the first ones.
 pub(crate) const ROUNDS_MAX: u32 = 4;
-/// Longest delay before another attempt; core's back-off ends at 20 s.
-pub(crate) const RETRY_DELAY_SECONDS_MAX: i64 = 60;
 
 /// What a claim did.
 #[derive(Debug, Default)]
@@ -30,6 +28,7 @@ pub(crate) struct DueJob {
     pub(crate) account_id: AccountId,
     pub(crate) attempt: i64,
     pub(crate) transient_failures: u32,
+    pub(crate) failing_since: Option<Timestamp>,
     pub(crate) crashes: u32,
     /// Its last attempt gave no sign of life for a lease.
     pub(crate) was_claimed: bool,
@@ -54,7 +53,11 @@ impl DueJob {
     pub(crate) fn next_attempt(self, now: Timestamp) -> NextAttempt {
         let crashes = self.crashes + u32::from(self.was_claimed);
         // Only whether it ends matters: an expired lease has waited long enough for another attempt now.
-        let step = after_failure(AttemptFailure::Crash, self.transient_failures, crashes, 0.0);
+        let failures = Failures {
+            crashes,
+            ..Failures::default()
+        };
+        let step = after_failure(AttemptFailure::Crash, failures, 0, 0.0);
         if self.was_claimed && step == NextStep::Fail {
             let message =
                 FailureMessage::new(&format!("Processing was interrupted {crashes} times."));
@@ -69,6 +72,7 @@ impl DueJob {
             account_id: self.account_id,
             attempt: self.attempt + 1,
             transient_failures: self.transient_failures,
+            failing_since: self.failing_since,
             crashes,
             source_url,
             parameters: self.parameters,
@@ -94,6 +98,7 @@ pub(crate) fn retry_counts(
     match failure {
         AttemptFailure::Transient => Ok((1, 0, delay_micros)),
         AttemptFailure::Crash => Ok((0, 1, delay_micros)),
+        AttemptFailure::Busy => Ok((0, 0, delay_micros)),
         AttemptFailure::Permanent => Err(StoreError::Refused(format!(
             "to retry {task}: a permanent failure is settled"
         ))),

@@ -35,8 +35,8 @@ impl Tasks<'_> {
         Ok(outcome)
     }
 
-    /// Gives the job back after a transient failure or a crash of the child, counted, due after the delay
-    /// (at most 60 s). A permanent failure is settled, never retried: `Refused`.
+    /// Gives the job back after a transient failure or a crash of the child, counted, or because others were first,
+    /// not counted; due after the delay (at most 60 s). A permanent failure is settled, never retried: `Refused`.
     pub async fn retry_later(
         self,
         task: &TaskId,
@@ -46,15 +46,16 @@ impl Tasks<'_> {
     ) -> Result<FenceOutcome, StoreError> {
         let (transient, crash, delay_micros) = retry_counts(task, failure, delay_millis)?;
         let task = *task;
-        self.store
-            .write(async move |tx: &mut Tx| {
-                let due_at = tx.now.micros() + delay_micros;
-                let sql = "UPDATE job SET visible_at = $3, worker = NULL,
-                     transient_failures = transient_failures + $4, crashes = crashes + $5
+        self.store.write(async move |tx: &mut Tx| {
+            let due_at = tx.now.micros() + delay_micros;
+            let sql = "UPDATE job SET visible_at = $3, worker = NULL,
+                     transient_failures = transient_failures + $4, crashes = crashes + $5,
+                     failing_since = CASE WHEN $4 = 0 THEN failing_since ELSE coalesce(failing_since, $6) END
                  WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
-                fenced(tx, sql, &[&task, &attempt, &due_at, &transient, &crash]).await
-            })
-            .await
+            let counts: Params<'_> = &[&task, &attempt, &due_at, &transient, &crash, &tx.now];
+            fenced(tx, sql, counts).await
+        })
+        .await
     }
 }
 

@@ -1,12 +1,8 @@
 //! Ends what passed its deadline, and mends what a clock that stepped back would leave asleep.
 
-use upscale_core::TaskId;
+use upscale_core::{TaskId, limits::RETRY_DELAY_SECONDS_MAX};
 
-use super::{
-    Tasks,
-    due_job::{RETRY_DELAY_SECONDS_MAX, overdue_message},
-    settle::fail_task,
-};
+use super::{Tasks, due_job::overdue_message, settle::fail_task};
 use crate::{StoreError, tx::Tx};
 
 /// Tasks one call ends at most.

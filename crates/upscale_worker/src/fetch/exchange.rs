@@ -1,7 +1,7 @@
 //! One request and its answer on a fresh connection: what is asked, which answers count, and how the body
 //! is counted while it arrives.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -10,7 +10,7 @@ use hyper::{
     body::{Body, Incoming},
     client::conn::http1,
     header::{
-        ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HOST, LOCATION,
+        ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HOST, LOCATION, RETRY_AFTER,
         TRANSFER_ENCODING, USER_AGENT,
     },
 };
@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use upscale_core::limits::SOURCE_BYTES_MAX;
 use url::Url;
 
-use super::FetchBudgets;
+use super::{FetchBudgets, Room};
 use crate::AttemptError;
 
 const WHO_WE_ARE: &str = concat!(
@@ -45,6 +45,7 @@ pub(super) async fn exchange(
     stream: TlsStream<TcpStream>,
     target: &Url,
     budgets: &FetchBudgets,
+    room: &mut Room,
 ) -> Result<Answer, AttemptError> {
     // Dropped with this future, and the connection with it.
     let mut connection = JoinSet::new();
@@ -60,13 +61,16 @@ pub(super) async fn exchange(
         ))
     })??;
     match response.status() {
-        StatusCode::OK => read_source(response, budgets).await.map(Answer::Source),
+        StatusCode::OK => {
+            let source = read_source(response, budgets, room).await;
+            source.map(Answer::Source)
+        }
         StatusCode::MOVED_PERMANENTLY
         | StatusCode::FOUND
         | StatusCode::SEE_OTHER
         | StatusCode::TEMPORARY_REDIRECT
         | StatusCode::PERMANENT_REDIRECT => location(response.headers()).map(Answer::Elsewhere),
-        status => Err(refusal(status)),
+        status => Err(refusal(status, response.headers())),
     }
 }
 
@@ -116,16 +120,26 @@ fn location(headers: &HeaderMap) -> Result<String, AttemptError> {
         .ok_or_else(|| AttemptError::permanent("The source redirects without a readable address."))
 }
 
-fn refusal(status: StatusCode) -> AttemptError {
+fn refusal(status: StatusCode, headers: &HeaderMap) -> AttemptError {
     let message = format!(
         "The source answered with status {}, not 200.",
         status.as_u16()
     );
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
-        AttemptError::transient(message)
+        AttemptError::transient(message).not_before(retry_after(headers))
     } else {
         AttemptError::permanent(message)
     }
+}
+
+/// RFC 9110, section 10.2.3: seconds, or the moment by this machine's clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    moment.duration_since(SystemTime::now()).ok()
 }
 
 fn http_failure(error: &hyper::Error, budgets: &FetchBudgets) -> AttemptError {
@@ -145,6 +159,7 @@ fn http_failure(error: &hyper::Error, budgets: &FetchBudgets) -> AttemptError {
 async fn read_source(
     response: Response<Incoming>,
     budgets: &FetchBudgets,
+    room: &mut Room,
 ) -> Result<Bytes, AttemptError> {
     check_encodings(response.headers())?;
     let claimed = claimed_length(response.headers());
@@ -155,6 +170,7 @@ async fn read_source(
     let started = Instant::now();
     while let Some(piece) = next_piece(&mut body, budgets, source.len()).await? {
         check_size(source.len() as u64 + piece.len() as u64)?;
+        room.reach(source.len() + piece.len())?;
         source.extend_from_slice(&piece);
         check_pace(source.len() as u64, started.elapsed(), &body, budgets)?;
     }

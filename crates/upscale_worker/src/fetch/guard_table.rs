@@ -18,7 +18,7 @@ fn routes() -> Routes {
             denied: vec!["52.1.0.0/16".parse().unwrap()],
             nat64_prefixes: vec!["2a00:64::/96".parse().unwrap()],
         },
-        lookups: Lookups::new(),
+        lookups: Lookups::default(),
         budget: Duration::from_secs(3),
     }
 }

@@ -1,70 +1,129 @@
-//! The system's resolver, on threads of its own. It blocks for as long as a stranger's name server likes
-//! (the C library tries for 10 to 30 s), far beyond our budget, so it must not sit on the runtime's threads,
-//! which read and write result files; and there is a limit to how many may hang.
+//! Names are resolved by our own queries to the system's name servers, not by the C library: a query that is dropped
+//! is over, so a stranger's name server that never answers holds a socket for our budget and no thread of ours.
 
-use std::{net::IpAddr, sync::Arc, thread};
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr},
+    os::unix::fs::MetadataExt,
+    sync::{Mutex, PoisonError},
+};
 
-use dns_lookup::{LookupError, LookupErrorKind, lookup_host};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use hickory_resolver::{
+    Resolver, TokioResolver,
+    config::{NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts},
+    lookup::Lookup,
+    net::{NetError, runtime::TokioRuntimeProvider},
+    proto::rr::{RData, RecordType},
+    system_conf::parse_resolv_conf,
+};
+use tokio::join;
 
-/// Lookups at a time, hanging ones included.
-const LOOKUPS_MAX: usize = 32;
-/// The C library's resolver needs some tens of KiB.
-const STACK_BYTES: usize = 512 * 1024;
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// Why a name led nowhere.
 #[derive(Debug)]
 pub(crate) enum LookupFailure {
     /// There is no such name, or it has no addresses: asking again will not help.
-    NoSuchHost(LookupError),
+    NoSuchHost(String),
     /// Nobody answered, or nobody could say.
     Unanswered(String),
 }
 
-/// Asks the system for addresses.
-#[derive(Debug)]
-pub(crate) struct Lookups {
-    places: Arc<Semaphore>,
+/// Asks the system's name servers for addresses.
+#[derive(Default)]
+pub(crate) struct Lookups(Mutex<Option<Configured>>);
+
+/// Which file said so: device, inode, size, and seconds and nanoseconds of its last change.
+type Version = (u64, u64, u64, i64, i64);
+
+struct Configured {
+    by: Option<Version>,
+    resolver: TokioResolver,
+}
+
+impl std::fmt::Debug for Lookups {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Lookups")
+    }
 }
 
 impl Lookups {
-    pub(crate) fn new() -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(LOOKUPS_MAX)),
-        }
-    }
-
     /// All addresses of a name, asked once. The final dot makes the name absolute: no search domain is
-    /// appended, so that a stranger's name is never looked up inside the operator's own zone, and the hosts
-    /// file, which knows no final dots, does not answer.
+    /// appended, so that a stranger's name is never looked up inside the operator's own zone; the hosts
+    /// file is not read.
     pub(crate) async fn ask(&self, host: &str) -> Result<Vec<IpAddr>, LookupFailure> {
         let absolute = format!("{}.", host.trim_end_matches('.'));
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|error| LookupFailure::Unanswered(error.to_string()))?;
-        let (answer, answered) = oneshot::channel();
-        let thread = thread::Builder::new()
-            .name("lookup".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(move || {
-                // Nobody listens any more when the budget was spent; the place is held to the true end.
-                let _ = answer.send(look_up(&absolute, place));
-            });
-        thread.map_err(|error| LookupFailure::Unanswered(error.to_string()))?;
-        let answer = answered.await;
-        answer.map_err(|error| LookupFailure::Unanswered(error.to_string()))?
+        let resolver = self.resolver().map_err(unanswered)?;
+        let (v4, v6) = join!(
+            resolver.lookup(absolute.as_str(), RecordType::A),
+            resolver.lookup(absolute.as_str(), RecordType::AAAA)
+        );
+        let mut addresses = Vec::new();
+        let mut failures = Vec::new();
+        for answered in [v4, v6] {
+            match answered {
+                Ok(answer) => addresses.extend(addresses_of(&answer)),
+                Err(error) => failures.push(error),
+            }
+        }
+        if !addresses.is_empty() {
+            return Ok(addresses);
+        }
+        let unknown = failures.iter().position(|it| !it.is_no_records_found());
+        Err(match unknown {
+            Some(at) => unanswered(failures.swap_remove(at)),
+            None => LookupFailure::NoSuchHost(format!("{failures:?}")),
+        })
+    }
+
+    /// By the file as it is now: machines change networks, and containers get theirs late.
+    fn resolver(&self) -> Result<TokioResolver, NetError> {
+        let by = fs::metadata(RESOLV_CONF).ok().map(|file| {
+            let (seconds, nanos) = (file.mtime(), file.mtime_nsec());
+            (file.dev(), file.ino(), file.size(), seconds, nanos)
+        });
+        let mut configured = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*configured {
+            Some(known) if known.by == by => Ok(known.resolver.clone()),
+            _ => {
+                let resolver = configure()?;
+                *configured = Some(Configured {
+                    by,
+                    resolver: resolver.clone(),
+                });
+                Ok(resolver)
+            }
+        }
     }
 }
 
-fn look_up(absolute: &str, _place: OwnedSemaphorePermit) -> Result<Vec<IpAddr>, LookupFailure> {
-    let mut addresses: Vec<IpAddr> = lookup_host(absolute).map_err(judge)?.collect();
-    addresses.dedup();
-    Ok(addresses)
+/// Name servers, attempts and time-outs as the file says. As with the C library a missing file, or one without a name
+/// server, means the one on this machine.
+fn configure() -> Result<TokioResolver, NetError> {
+    let text = fs::read(RESOLV_CONF).unwrap_or_default();
+    let (config, mut options) = parse_resolv_conf(text).unwrap_or_else(|_| {
+        let local = NameServerConfig::udp_and_tcp(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let config = ResolverConfig::from_parts(None, Vec::new(), vec![local]);
+        (config, ResolverOpts::default())
+    });
+    options.use_hosts_file = ResolveHosts::Never;
+    // Each download resolves once, and what it resolved is judged then.
+    options.cache_size = 0;
+    // Bounded by the downloads under way; the default of 32 on a connection would be everybody's.
+    options.max_active_requests = 1_024;
+    let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+    builder.with_options(options).build()
 }
 
-/// A name server that failed, or that nobody could reach, is `Again`.
-fn judge(error: LookupError) -> LookupFailure {
-    match error.kind() {
-        LookupErrorKind::NoName | LookupErrorKind::NoData => LookupFailure::NoSuchHost(error),
-        _ => LookupFailure::Unanswered(std::io::Error::from(error).to_string()),
-    }
+fn addresses_of(answer: &Lookup) -> impl Iterator<Item = IpAddr> {
+    let records = answer.answers().iter();
+    records.filter_map(|record| match &record.data {
+        RData::A(v4) => Some(IpAddr::V4(v4.0)),
+        RData::AAAA(v6) => Some(IpAddr::V6(v6.0)),
+        _ => None,
+    })
+}
+
+fn unanswered(error: NetError) -> LookupFailure {
+    LookupFailure::Unanswered(error.to_string())
 }

@@ -1,58 +1,168 @@
-//! How many downloads run at a time under one name: a destination or an account.
+//! Places that accounts share fairly: none gets more of a pool than its share of what is free, so an account whose
+//! sources are slow leaves room for everybody else's.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
+use upscale_core::{AccountId, fair_share};
 
-/// Names remembered before those that nobody uses are forgotten.
-const NAMES_KEPT: usize = 1_024;
-
-/// So many places under each name.
+/// A pool of places.
 #[derive(Debug)]
 pub(super) struct Places {
-    each: usize,
-    names: Mutex<HashMap<String, Weak<Semaphore>>>,
+    /// One account may hold one part in so many of what is free.
+    parts: usize,
+    held: Mutex<Held>,
+    freed: Notify,
 }
 
-/// One place; given back when dropped.
+#[derive(Debug)]
+struct Held {
+    free: usize,
+    by: HashMap<AccountId, usize>,
+}
+
+/// Some places of one account; given back when dropped.
+#[derive(Debug)]
 pub(super) struct Place {
-    _permit: Option<OwnedSemaphorePermit>,
-    /// Keeps the name's semaphore known as long as somebody holds or awaits a place.
-    _name: Arc<Semaphore>,
+    pool: Arc<Places>,
+    account: AccountId,
+    count: usize,
 }
 
 impl Places {
-    pub(super) fn new(each: usize) -> Self {
-        Self {
-            each: each.max(1),
-            names: Mutex::default(),
-        }
+    /// So many in all, at least 1.
+    pub(super) fn new(all: usize, parts: usize) -> Arc<Self> {
+        Arc::new(Self {
+            parts,
+            held: Mutex::new(Held {
+                free: all.max(1),
+                by: HashMap::new(),
+            }),
+            freed: Notify::new(),
+        })
     }
 
-    /// Waits for a place, first come first served.
-    pub(super) async fn take(&self, name: &str) -> Place {
-        let semaphore = self.semaphore(name);
-        // Nobody closes the semaphore, so there is always a permit.
-        let permit = Arc::clone(&semaphore).acquire_owned().await.ok();
+    /// No place yet; it can [grow](Place::grow).
+    pub(super) fn none(self: &Arc<Self>, account: AccountId) -> Place {
         Place {
-            _permit: permit,
-            _name: semaphore,
+            pool: Arc::clone(self),
+            account,
+            count: 0,
         }
     }
 
-    fn semaphore(&self, name: &str) -> Arc<Semaphore> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = names.get(name).and_then(Weak::upgrade) {
-            return known;
+    /// One for the account, unless it holds its share of what is free, or `most`.
+    pub(super) fn try_take(self: &Arc<Self>, account: AccountId, most: usize) -> Option<Place> {
+        let mut place = self.none(account);
+        place.grow(1, most).then_some(place)
+    }
+
+    /// Waits for one.
+    pub(super) async fn take(self: &Arc<Self>, account: AccountId, most: usize) -> Place {
+        loop {
+            // Listens before it looks: a place that is given back in between wakes it.
+            let freed = self.freed.notified();
+            if let Some(place) = self.try_take(account, most) {
+                return place;
+            }
+            freed.await;
         }
-        if names.len() >= NAMES_KEPT {
-            names.retain(|_, semaphore| semaphore.strong_count() > 0);
+    }
+
+    /// Whether the account could have one more.
+    pub(super) fn has_room(&self, account: AccountId, most: usize) -> bool {
+        let held = self.lock();
+        held.free > 0 && held.own(account) < fair_share(most, held.free, self.parts)
+    }
+
+    /// Those that hold any.
+    pub(super) fn holders(&self) -> Vec<AccountId> {
+        self.lock().by.keys().copied().collect()
+    }
+
+    /// Places that nobody holds.
+    pub(super) fn free(&self) -> usize {
+        self.lock().free
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn own(&self, account: AccountId) -> usize {
+        self.by.get(&account).copied().unwrap_or(0)
+    }
+}
+
+impl Place {
+    /// Takes so many more, all or none of them; `most` is what the account may hold of the pool in all.
+    pub(super) fn grow(&mut self, by: usize, most: usize) -> bool {
+        let mut held = self.pool.lock();
+        let own = held.own(self.account) + by;
+        if by > held.free || own > fair_share(most, held.free, self.pool.parts) {
+            return false;
         }
-        let semaphore = Arc::new(Semaphore::new(self.each));
-        names.insert(name.to_owned(), Arc::downgrade(&semaphore));
-        semaphore
+        held.free -= by;
+        held.by.insert(self.account, own);
+        self.count += by;
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Who got nothing must wake nobody: that would be itself, without end.
+        if self.count == 0 {
+            return;
+        }
+        let mut held = self.pool.lock();
+        held.free += self.count;
+        let own = held.own(self.account) - self.count;
+        if own == 0 {
+            held.by.remove(&self.account);
+        } else {
+            held.by.insert(self.account, own);
+        }
+        drop(held);
+        self.pool.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_holds_its_share_waits_and_others_do_not() {
+        let places = Places::new(16, 8);
+        let [greedy, other] = [(); 2].map(|()| AccountId::random().unwrap());
+        // An eighth of the 16, then of the 15 that are left.
+        let held = [places.try_take(greedy, 8), places.try_take(greedy, 8)];
+        assert!(held[0].is_some() && held[1].is_none());
+        assert!(places.try_take(other, 8).is_some());
+        let mut waiting = std::pin::pin!(places.take(greedy, 8));
+        let now = std::time::Duration::ZERO;
+        assert!(tokio::time::timeout(now, &mut waiting).await.is_err());
+        drop(held);
+        waiting.await;
+        assert_eq!((places.free(), places.holders()), (16, vec![]));
+    }
+
+    #[test]
+    fn a_place_grows_whole_or_not_at_all() {
+        let places = Places::new(100, 2);
+        let account = AccountId::random().unwrap();
+        let mut place = places.none(account);
+        assert!(place.grow(20, usize::MAX));
+        assert!(!place.grow(21, usize::MAX));
+        assert!(!places.has_room(account, 20) && places.has_room(account, 21));
+        assert_eq!((places.free(), places.holders()), (80, vec![account]));
+        drop(place);
+        assert_eq!(places.free(), 100);
     }
 }

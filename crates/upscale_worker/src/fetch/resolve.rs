@@ -74,7 +74,7 @@ impl Routes {
             ))
         })?;
         answered.map_err(|failure| match failure {
-            LookupFailure::NoSuchHost(error) => no_such_host().with_detail(format!("{error:?}")),
+            LookupFailure::NoSuchHost(error) => no_such_host().with_detail(error),
             LookupFailure::Unanswered(detail) => {
                 AttemptError::transient("The image_url's host name could not be resolved.")
                     .with_detail(detail)

@@ -155,7 +155,7 @@ impl Trap {
 
     async fn download(&self, url: &str) -> Result<(), String> {
         let url = SourceUrl::parse(url).unwrap();
-        let downloaded = self.fetcher.download(&self.account, &url).await;
+        let downloaded = self.fetcher.download(self.account, &url).await;
         downloaded.map(drop).map_err(|error| error.to_string())
     }
 
@@ -325,7 +325,7 @@ impl Trap {
             ("failing.upscale-tests.org", AttemptFailure::Transient),
         ] {
             let url = SourceUrl::parse(&format!("https://{name}/a.png")).unwrap();
-            let failed = self.fetcher.download(&self.account, &url).await;
+            let failed = self.fetcher.download(self.account, &url).await;
             let failed = failed.unwrap_err();
             assert_eq!(failed.failure, expected, "{name}: {failed}");
             self.assert_untouched(name);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
-use upscale_core::{AccountId, limits::SOURCE_BYTES_MAX};
+use upscale_core::{AccountId, AttemptFailure, SourceUrl, limits::SOURCE_BYTES_MAX};
 use upscale_worker::{ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher};
 
 use crate::source::{NAME, Source, Step, answer};
@@ -109,66 +109,135 @@ async fn a_redirect_that_keeps_the_connection_busy_is_left_at_its_head() {
     assert_eq!(source.download(&url, defaults()).await.unwrap(), b"here");
 }
 
-/// Starts so many downloads and counts how many are under way at a time.
-async fn most_at_a_time(budgets: FetchBudgets, expected: usize) -> usize {
-    let source = Source::start().await;
-    let steps = vec![Step::Gate, Step::Send(answer("200 OK", "", b"x"))];
-    let url = source.set("/a.png", steps);
-    let fetcher = Arc::new(Fetcher::new(&source.options(budgets)).unwrap());
+/// Starts so many downloads of one account and waits until so many of them are under way; how they ended, by whether
+/// they were busy.
+async fn begun_at_once(
+    fetcher: &Arc<Fetcher>,
+    source: &Source,
+    url: &SourceUrl,
+    [started, expected]: [usize; 2],
+) -> [usize; 2] {
     let account = AccountId::random().unwrap();
+    // Ten good ones: it may have all that an account may have.
+    let good = source.set("/good.png", vec![Step::Send(answer("200 OK", "", b"x"))]);
+    for _ in 0..10 {
+        fetcher.download(account, &good).await.unwrap();
+    }
     let mut downloads = JoinSet::new();
-    for _ in 0..expected + 3 {
-        let (fetcher, account, url) = (Arc::clone(&fetcher), account, url.clone());
-        downloads.spawn(async move { fetcher.download(&account, &url).await });
+    for _ in 0..started {
+        let (fetcher, url) = (Arc::clone(fetcher), url.clone());
+        downloads.spawn(async move { fetcher.download(account, &url).await });
     }
     source.wait_until_open(expected).await;
     // Whoever else could get through has the time to.
     tokio::time::sleep(Duration::from_millis(200)).await;
     source.open_gate();
+    let mut ended = [0, 0];
     for done in downloads.join_all().await {
-        assert_eq!(done.unwrap().as_ref(), b"x");
+        match done {
+            Ok(source) => {
+                assert_eq!(source.bytes().as_ref(), b"x");
+                ended[0] += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.failure, AttemptFailure::Busy, "{error}");
+                ended[1] += 1;
+            }
+        }
     }
-    source.open_max()
+    assert_eq!(source.open_max(), expected);
+    ended
+}
+
+fn gated(source: &Source) -> SourceUrl {
+    let steps = vec![Step::Gate, Step::Send(answer("200 OK", "", b"x"))];
+    source.set("/a.png", steps)
 }
 
 #[tokio::test]
-async fn one_destination_gets_four_downloads_at_a_time() {
-    assert_eq!(most_at_a_time(defaults(), 4).await, 4);
-}
-
-#[tokio::test]
-async fn one_account_has_eight_downloads_at_a_time() {
+async fn one_account_has_eight_downloads_at_a_time_and_the_ninth_is_given_back() {
+    let source = Source::start().await;
     let budgets = FetchBudgets {
         per_destination: 100,
         ..defaults()
     };
-    assert_eq!(most_at_a_time(budgets, 8).await, 8);
+    let fetcher = Arc::new(Fetcher::new(&source.options(budgets)).unwrap());
+    let url = gated(&source);
+    let ended = begun_at_once(&fetcher, &source, &url, [11, 8]).await;
+    assert_eq!(ended, [8, 3]);
 }
 
 #[tokio::test]
-async fn waiting_for_a_place_is_not_charged_to_the_download() {
+async fn one_account_has_four_downloads_from_an_address_and_the_fifth_waits() {
     let source = Source::start().await;
-    let steps = vec![Step::Gate, Step::Send(answer("200 OK", "", b"x"))];
-    let url = source.set("/a.png", steps);
+    let fetcher = Arc::new(Fetcher::new(&source.options(defaults())).unwrap());
+    let url = gated(&source);
+    let ended = begun_at_once(&fetcher, &source, &url, [7, 4]).await;
+    assert_eq!(ended, [7, 0]);
+}
+
+#[tokio::test]
+async fn who_waits_for_an_address_too_long_is_given_back_unharmed() {
+    let source = Source::start().await;
     let budgets = FetchBudgets {
-        total: Duration::from_secs(3),
+        per_destination: 1,
+        wait: Duration::from_millis(200),
+        ..defaults()
+    };
+    let fetcher = Arc::new(Fetcher::new(&source.options(budgets)).unwrap());
+    let (url, account) = (gated(&source), AccountId::random().unwrap());
+    let first = {
+        let (fetcher, url) = (Arc::clone(&fetcher), url.clone());
+        tokio::spawn(async move { fetcher.download(account, &url).await })
+    };
+    source.wait_until_open(1).await;
+    let error = fetcher.download(account, &url).await.unwrap_err();
+    assert_eq!(error.failure, AttemptFailure::Busy, "{error}");
+    source.open_gate();
+    first.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn waiting_for_an_address_is_charged_to_the_download() {
+    let source = Source::start().await;
+    let budgets = FetchBudgets {
+        total: Duration::from_millis(500),
         per_destination: 1,
         ..defaults()
     };
     let fetcher = Arc::new(Fetcher::new(&source.options(budgets)).unwrap());
+    let (url, account) = (gated(&source), AccountId::random().unwrap());
     let mut downloads = JoinSet::new();
     for _ in 0..2 {
         let (fetcher, url) = (Arc::clone(&fetcher), url.clone());
-        let account = AccountId::random().unwrap();
-        downloads.spawn(async move { fetcher.download(&account, &url).await });
+        downloads.spawn(async move { fetcher.download(account, &url).await });
     }
-    source.wait_until_open(1).await;
-    // The first runs out of its three seconds at the gate; the second has waited as long and has all of its own.
-    let first = downloads.join_next().await.unwrap().unwrap().unwrap_err();
-    assert!(first.message.contains("within 3s"), "{first}");
-    source.open_gate();
-    let second = downloads.join_next().await.unwrap().unwrap();
-    assert_eq!(second.unwrap().as_ref(), b"x");
+    for ended in downloads.join_all().await {
+        let error = ended.unwrap_err();
+        assert!(error.message.contains("within 500ms"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn fifty_accounts_whose_sources_hang_leave_one_more_its_download() {
+    let source = Source::start().await;
+    let fetcher = Arc::new(Fetcher::new(&source.options(defaults())).unwrap());
+    let hanging = source.set("/slow.png", vec![Step::Hang]);
+    let mut downloads = JoinSet::new();
+    for _ in 0..50 {
+        let account = AccountId::random().unwrap();
+        for _ in 0..8 {
+            let (fetcher, url) = (Arc::clone(&fetcher), hanging.clone());
+            downloads.spawn(async move { fetcher.download(account, &url).await.map(drop) });
+        }
+    }
+    // Two each: nothing is known of them.
+    source.wait_until_open(100).await;
+    let good = source.set("/good.png", vec![Step::Send(answer("200 OK", "", b"x"))]);
+    let honest = AccountId::random().unwrap();
+    let arrived = fetcher.download(honest, &good).await.unwrap();
+    assert_eq!(arrived.bytes().as_ref(), b"x");
+    downloads.shutdown().await;
 }
 
 #[test]

@@ -152,7 +152,8 @@ impl Source {
     ) -> Result<Vec<u8>, AttemptError> {
         let fetcher = Fetcher::new(&self.options(budgets)).unwrap();
         let account = AccountId::random().unwrap();
-        fetcher.download(&account, url).await.map(Vec::from)
+        let source = fetcher.download(account, url).await?;
+        Ok(source.bytes().to_vec())
     }
 }
 

@@ -85,19 +85,64 @@ async fn what_the_child_refuses_fails_in_its_words() {
 }
 
 #[tokio::test]
-async fn the_fourth_transient_failure_is_the_last() {
+async fn a_source_is_asked_for_ninety_seconds_and_no_longer() {
     let world = World::start().await;
     let busy = vec![Step::Send(answer("503 Busy", "", b""))];
     let task = world.order("/a.png", busy).await;
     let worker = world.worker_of(world.good_child());
-    for _ in 0..3 {
+    // At 0, 21, 42, 63 and 84 s; the sixth try is after the ninetieth.
+    for _ in 0..5 {
         assert_eq!(world.turn(&worker).await, Turn::RetryLater);
         world.clock.advance_seconds(RETRY_SECONDS);
     }
     assert_eq!(world.turn(&worker).await, Turn::Failed);
     assert!(world.failure(&task).await.contains("status 503"));
-    assert_eq!(world.source.requests().len(), 4);
+    assert_eq!(world.source.requests().len(), 6);
     world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn a_source_that_names_a_time_is_not_asked_before() {
+    let world = World::start().await;
+    let lines = "Retry-After: 40\r\n";
+    let busy = vec![Step::Send(answer("503 Busy", lines, b""))];
+    world.order("/a.png", busy).await;
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    world.clock.advance_seconds(39);
+    assert_eq!(
+        world.store.tasks().claim("another", 1, &[]).await.unwrap(),
+        []
+    );
+    world.source.set("/a.png", World::good_source());
+    world.clock.advance_seconds(1);
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn an_account_with_all_its_downloads_under_way_gets_its_claim_back_unharmed() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let mut options = world.options(world.good_child());
+    options.fetch.budgets.per_account = 1;
+    let worker = world.worker(options);
+    let first = world.claim().await;
+    world.order("/b.png", World::gated_source()).await;
+    let second = world.claim().await;
+    let (_release, released) = watch::channel(false);
+    let (turn, ()) = tokio::join!(worker.work_once(&second, released.clone()), async {
+        world.source.wait_until_open(1).await;
+        assert_eq!(worker.work_once(&first, released).await, Turn::Released);
+        world.source.open_gate();
+    });
+    assert_eq!(turn, Turn::Succeeded);
+    let again = world.claim().await;
+    assert_eq!((again.crashes, again.transient_failures), (0, 0));
+    let (_release, released) = watch::channel(false);
+    assert_eq!(worker.work_once(&again, released).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    world.assert_books(2).await;
 }
 
 #[tokio::test]
@@ -130,21 +175,46 @@ async fn the_second_crash_of_a_child_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_result_that_cannot_be_stored_is_tried_again() {
+async fn a_result_that_cannot_be_stored_is_stored_later_and_not_made_again() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
     let worker = world.worker_of(world.good_child());
     let results = world.folder.path().join("results");
     std::fs::remove_dir_all(&results).unwrap();
     std::fs::write(&results, "in the way").unwrap();
-    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
-
-    std::fs::remove_file(&results).unwrap();
-    std::fs::create_dir(&results).unwrap();
-    world.clock.advance_seconds(RETRY_SECONDS);
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    let job = world.stage.path("job");
+    let mending = async {
+        while !job.exists() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        sleep(Duration::from_millis(600)).await;
+        std::fs::remove_file(&results).unwrap();
+        std::fs::create_dir(&results).unwrap();
+    };
+    let (turn, ()) = tokio::join!(world.turn(&worker), mending);
+    assert_eq!(turn, Turn::Succeeded);
+    assert_eq!(world.source.requests().len(), 1);
     assert_eq!(world.result(&task).await.height, 60);
     world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_until_the_deadline_fails_the_task() {
+    let world = World::start().await;
+    let task = world.order("/a.png", World::good_source()).await;
+    let results = world.folder.path().join("results");
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::write(&results, "in the way").unwrap();
+    let mut claim = world.claim().await;
+    claim.deadline_at = world.store.now().plus_seconds(5);
+    let worker = world.worker_of(world.good_child());
+    let (_release, released) = watch::channel(false);
+    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    let failure = world.failure(&task).await;
+    assert!(failure.contains("still being stored"), "{failure}");
+    std::fs::remove_file(&results).unwrap();
+    std::fs::create_dir(&results).unwrap();
+    world.assert_books(0).await;
 }
 
 #[tokio::test]
@@ -163,7 +233,10 @@ async fn heartbeats_keep_a_claim_as_long_as_the_work_takes() {
                 .wait_for("a heartbeat", |glance| glance.claimed == 1)
                 .await;
         }
-        assert_eq!(world.store.tasks().claim("another", 1).await.unwrap(), []);
+        assert_eq!(
+            world.store.tasks().claim("another", 1, &[]).await.unwrap(),
+            []
+        );
         world.source.open_gate();
     };
     let (turn, ()) = tokio::join!(world.turn(&worker), watching);
@@ -187,7 +260,7 @@ async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
         // As if this process had been stopped for longer than a lease; a beat in between would renew it.
         let second = loop {
             world.clock.advance_seconds(LEASE_SECONDS + 1);
-            let claims = world.store.tasks().claim("another", 1).await.unwrap();
+            let claims = world.store.tasks().claim("another", 1, &[]).await.unwrap();
             if let Some(claim) = claims.into_iter().next() {
                 break claim;
             }
@@ -314,7 +387,10 @@ async fn a_turn_that_panics_or_is_dropped_leaves_a_claim_that_runs_out() {
         turn = world.turn(&worker) => panic!("{turn:?}"),
         () = world.source.wait_until_open(1) => {}
     }
-    assert_eq!(world.store.tasks().claim("another", 1).await.unwrap(), []);
+    assert_eq!(
+        world.store.tasks().claim("another", 1, &[]).await.unwrap(),
+        []
+    );
     world.clock.advance_seconds(LEASE_SECONDS + 1);
     world.source.open_gate();
     sleep(Duration::from_millis(1)).await;

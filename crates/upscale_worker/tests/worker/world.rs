@@ -112,7 +112,7 @@ impl World {
 
     /// The one job that is due.
     pub(crate) async fn claim(&self) -> Claim {
-        let mut claims = self.store.tasks().claim("a test", 2).await.unwrap();
+        let mut claims = self.store.tasks().claim("a test", 2, &[]).await.unwrap();
         assert_eq!(claims.len(), 1, "jobs due");
         claims.remove(0)
     }

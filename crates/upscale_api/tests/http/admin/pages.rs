@@ -28,7 +28,7 @@ async fn the_overview_says_how_queue_workers_books_and_the_day_stand() {
         app.created("it-fails").await;
         app.fail_next("no picture").await;
         let working = app.created("is-worked-on").await;
-        store.tasks().claim("lively-worker", 1).await.unwrap();
+        store.tasks().claim("lively-worker", 1, &[]).await.unwrap();
         app.created("it-waits").await;
         app.clock.advance_seconds(7);
         let page = ann.get("/").await;
@@ -209,7 +209,7 @@ async fn one_task_is_told_from_order_to_money() {
         ann.get(&path).await.has("it waits");
         let claim = store
             .tasks()
-            .claim("a-long-worker-name", 1)
+            .claim("a-long-worker-name", 1, &[])
             .await
             .unwrap()
             .remove(0);

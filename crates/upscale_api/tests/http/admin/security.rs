@@ -100,7 +100,7 @@ async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
     let request = RequestId::random().unwrap();
     let created = store.tasks().create(&account, &key, &order, &request).await;
     created.unwrap();
-    let claim = store.tasks().claim("w", 1).await.unwrap().remove(0);
+    let claim = store.tasks().claim("w", 1, &[]).await.unwrap().remove(0);
     let failure = Settlement::Failed(FailureMessage::new(text));
     let settled = store
         .tasks()
