@@ -8,10 +8,10 @@ use metrics::{counter, histogram};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use upscale_core::{ResultFile, hex, random_token};
-use upscale_pipeline::{CheckedResult, ChildOptions, Job};
+use upscale_pipeline::{CheckedResult, Job};
 use upscale_store::{Claim, Results, Stages};
 
-use crate::{AttemptError, Fetcher, slots::Slot, stages::StageWatch};
+use crate::{AttemptError, Fetcher, alone::Company, slots::Slot, stages::StageWatch};
 
 /// A download that takes longer lends its slot to others; nearly all take less.
 const QUICK_DOWNLOAD: Duration = Duration::from_secs(3);
@@ -52,7 +52,7 @@ impl<'a> Attempt<'a> {
         &mut self,
         claim: &Claim,
         fetcher: &Fetcher,
-        child: &ChildOptions,
+        company: &Company,
         cores: Option<u32>,
         results: &Results,
     ) -> Result<ResultFile, AttemptError> {
@@ -63,14 +63,14 @@ impl<'a> Attempt<'a> {
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let mut job = child.job(claim.parameters);
+        let mut job = company.child.job(claim.parameters);
         if let Some(cores) = cores {
             job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
         let upscaled = self
             .slot
-            .wide_for(ALONE_MAX, child.upscale(&job, &source))
+            .wide_for(ALONE_MAX, company.upscale(&job, &source))
             .await
             .map_err(AttemptError::from);
         drop(source);

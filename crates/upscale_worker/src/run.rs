@@ -13,7 +13,8 @@ use upscale_pipeline::ChildOptions;
 use upscale_store::{Results, Store};
 
 use crate::{
-    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping, slots::Slots,
+    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, alone::Company,
+    housekeeping, slots::Slots,
 };
 
 /// Downloads that may go on beside the slots once they have taken longer than a few seconds; each may hold a source of
@@ -90,6 +91,7 @@ pub struct Worker {
     pub(crate) fetcher: Fetcher,
     pub(crate) options: WorkerOptions,
     pub(crate) slots: Slots,
+    pub(crate) company: Company,
     name: String,
 }
 
@@ -109,6 +111,7 @@ impl Worker {
             fetcher: Fetcher::new(&options.fetch)?,
             name: format!("worker_{}", random_token()?),
             slots: Slots::new(options.slots),
+            company: Company::new(options.child.clone()),
             options,
         })
     }

@@ -138,8 +138,8 @@ impl Worker {
         claim: &Claim,
         attempt: &mut Attempt<'_>,
     ) -> Result<ResultFile, AttemptError> {
-        let (child, cores) = (&self.options.child, self.options.cores);
-        let work = attempt.process(claim, &self.fetcher, child, cores, &self.results);
+        let (company, cores) = (&self.company, self.options.cores);
+        let work = attempt.process(claim, &self.fetcher, company, cores, &self.results);
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
             let stage = match attempt.stage {
