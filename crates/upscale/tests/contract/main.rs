@@ -28,6 +28,7 @@ mod backup;
 mod creating;
 mod doctor;
 mod idempotency;
+#[cfg(debug_assertions)]
 mod injected_calls;
 mod keys;
 mod limits;
@@ -45,5 +46,6 @@ mod several_processes;
 mod sources;
 mod storage;
 mod submit;
+#[cfg(debug_assertions)]
 mod system_calls;
 mod traces;

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_has_a_bit_of_its_own_and_is_written_as_it_is_named() {
+    fn every_part_has_a_bit_of_its_own() {
         for part in Part::ALL {
             let alone = Parts::NONE.with(part);
             let others = Part::ALL.into_iter().filter(|&other| other != part);
