@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use upscale_pipeline::{Answer, read_answer, read_job, write_answer};
+use upscale_pipeline::{Answer, read_answer, read_job, read_source, write_answer};
 
 /// Small, so that a promise of more is met often.
 const RESULT_BYTES_MAX: u64 = 4_096;
@@ -52,8 +52,11 @@ fn read(mut bytes: &[u8]) -> (Option<Answer>, u16) {
 }
 
 fn check_job(mut bytes: &[u8]) {
-    if let Ok((job, source)) = read_job(&mut bytes) {
+    if let Ok((job, source_bytes)) = read_job(&mut bytes) {
         assert!(job.threads > 0);
-        assert!(source.len() <= SOURCE_BYTES_MAX);
+        assert!(source_bytes as usize <= SOURCE_BYTES_MAX);
+        if let Ok(source) = read_source(&mut bytes, source_bytes) {
+            assert_eq!(source.len(), source_bytes as usize);
+        }
     }
 }

@@ -177,9 +177,15 @@ pub(crate) struct StorageCheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ChildArgs {
-    /// Only say what the sandbox lacks on this kernel.
+    /// Only say which parts of the sandbox hold on this machine.
     #[arg(long)]
     pub(crate) probe: bool,
+    /// User to become.
+    #[arg(long, value_name = "UID")]
+    pub(crate) sandbox_uid: Option<u32>,
+    /// Process that starts this one.
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
     /// Model to upscale 2x with.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_2x: Option<PathBuf>,

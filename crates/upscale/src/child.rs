@@ -1,19 +1,44 @@
 //! `upscale child`: the process that alone looks at a stranger's bytes, as a command that `serve` and `worker` start.
 
-use upscale_pipeline::{ModelPaths, run_child, sandbox};
+use std::process::ExitCode;
+
+use upscale_pipeline::{
+    ChildError, ChildSetup, ModelPaths, run_child,
+    sandbox::{self, EXIT_WEAK_SANDBOX, Entry},
+};
 
 use crate::{args::ChildArgs, output};
 
-/// Does the job on standard input; with `--probe`, only says what the sandbox lacks on this kernel, as a JSON list.
+/// Does the job on standard input; with `--probe`, only says which parts of the sandbox hold here and
+/// which are missing, as JSON.
 ///
 /// # Errors
 /// When the pipes break or the job is none; everything about the image is an answer.
-pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<()> {
+pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<ExitCode> {
+    let (uid, parent) = (args.sandbox_uid, args.parent);
     if args.probe {
-        return output::json(&sandbox::enter());
+        let limits = None;
+        output::json(&sandbox::enter(&Entry {
+            uid,
+            parent,
+            limits,
+        })?)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(run_child(ModelPaths {
+    let models = ModelPaths {
         x2: args.model_2x.clone(),
         x4: args.model_4x.clone(),
-    })?)
+    };
+    let setup = ChildSetup {
+        models,
+        uid,
+        parent,
+    };
+    match run_child(setup) {
+        Err(error @ ChildError::WeakSandbox(_)) => {
+            eprintln!("upscale: {error}");
+            Ok(ExitCode::from(EXIT_WEAK_SANDBOX))
+        }
+        done => Ok(done.map(|()| ExitCode::SUCCESS)?),
+    }
 }

@@ -17,8 +17,9 @@ use crate::{
     bucket::bucket,
     data::{block_on, open_existing_store},
     golden, output,
+    slots::slots,
     threads::threads,
-    work::{load_models, missing_sandbox_parts, worker_options},
+    work::{load_models, probe_sandbox, required_parts, worker_options},
 };
 
 /// Results of one busy hour at 4x are some tens of gigabytes; below this a machine is about to be full.
@@ -56,6 +57,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     block_on(async {
         findings.push(engine(args).await);
         findings.push(sandbox(args).await);
+        findings.push(images(args));
         findings.push(store(args).await);
         findings.extend(storage(args).await);
         Ok(())
@@ -204,21 +206,35 @@ async fn engine(args: &DoctorArgs) -> Finding {
     }
 }
 
+/// Which parts of the children's sandbox hold, and which this machine lacks.
 async fn sandbox(args: &DoctorArgs) -> Finding {
-    match missing_sandbox_parts().await {
-        Ok(missing) if missing.is_empty() => good(
+    let report = match probe_sandbox(&args.work).await {
+        Ok(report) => report,
+        Err(error) => return bad("sandbox", format!("{error:#}")),
+    };
+    let holds = format!("images are decoded under {}", report.holding().join(", "));
+    if report.missing.is_empty() {
+        return good("sandbox", holds);
+    }
+    let missing: Vec<String> = report.missing.iter().map(ToString::to_string).collect();
+    let words = format!("{holds}; this machine lacks {}", missing.join(", "));
+    match report.lacks(required_parts(&args.work)) {
+        Some(_) => bad(
             "sandbox",
-            "images are decoded under landlock, seccomp and resource limits",
+            format!("{words}: nothing starts without --allow-weak-sandbox"),
         ),
-        Ok(missing) => {
-            let words = format!("this kernel lacks {}", missing.join(", "));
-            if args.work.require_sandbox {
-                bad("sandbox", format!("{words}, and --require-sandbox is set"))
-            } else {
-                fair("sandbox", format!("{words}: images are decoded without it"))
-            }
-        }
-        Err(error) => bad("sandbox", format!("{error:#}")),
+        None => fair("sandbox", words),
+    }
+}
+
+/// How many images at a time, and why so many.
+fn images(args: &DoctorArgs) -> Finding {
+    let slots = slots(&args.work, 0);
+    let words = format!("{} at a time: {}", slots.count, slots.why);
+    if slots.is_too_many {
+        fair("images", format!("{words}: memory may run out"))
+    } else {
+        good("images", words)
     }
 }
 

@@ -17,6 +17,7 @@ mod golden;
 mod key;
 mod ledger;
 mod mail;
+mod memory;
 mod metrics;
 mod model;
 mod on_behalf;
@@ -27,6 +28,7 @@ mod running;
 mod secret;
 mod serve;
 mod shown;
+mod slots;
 mod socket_file;
 mod storage;
 mod stripe;
@@ -101,7 +103,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => submit::status(args)?,
         Command::Wait(args) => return submit::wait(args),
         Command::Bench(args) => bench::bench(args)?,
-        Command::Child(args) => child::child(args)?,
+        Command::Child(args) => return child::child(args),
     }
     Ok(ExitCode::SUCCESS)
 }

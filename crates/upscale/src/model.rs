@@ -17,7 +17,10 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use upscale_core::Scale;
 use upscale_engine::{Engine, EngineOptions, Network};
-use upscale_pipeline::{kernels, sandbox};
+use upscale_pipeline::{
+    kernels,
+    sandbox::{self, Entry},
+};
 
 pub(crate) use self::served::Served;
 use self::{brought::Brought, card::Card, verify::verify};
@@ -219,7 +222,7 @@ fn inspect(file: &Path, json: bool) -> anyhow::Result<()> {
     output::table(&["WHAT", "FOUND"], &rows)
 }
 
-/// Everything is read first; then the process enters the cage that children decode images in.
+/// Everything is read first; then the process enters the sandbox that children decode images in.
 fn verify_file(
     file: &Path,
     golden: Option<&Path>,
@@ -231,8 +234,8 @@ fn verify_file(
     let golden = golden
         .map(|path| read_bounded(path, verify::GOLDEN_BYTES_MAX, ""))
         .transpose()?;
-    // What the kernel lacks of the cage is `serve`'s to tell.
-    let _missing = sandbox::enter();
+    // What this machine lacks of the sandbox is `serve`'s to tell.
+    let _report = sandbox::enter(&Entry::default())?;
     let facts = Facts::of_file(&brought)?;
     let network = Arc::new(brought.model()?.network);
     let verified =

@@ -24,12 +24,14 @@ use upscale_worker::{HousekeepingOptions, Worker, keep_house};
 
 use crate::{
     admin::Admin,
-    args::{FrontArgs, ProcessArgs, Role},
+    args::{FrontArgs, ProcessArgs, Role, WorkArgs},
     data::Data,
     golden, mail, metrics,
     model::Served,
     open_files::{self, OpenFiles},
-    output, stripe, telemetry, traces,
+    output,
+    slots::slots,
+    stripe, telemetry, traces,
     work::{check_sandbox, kernels_environment, load_models, worker_options},
 };
 
@@ -63,10 +65,11 @@ pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
 async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let counting = start_counting(role.process)?;
-    let mut models = Served::default();
+    let (mut models, mut sandbox) = (Served::default(), None);
     if let Some(work) = role.work {
-        check_sandbox(work.require_sandbox).await?;
+        sandbox = Some(check_sandbox(work).await?);
         models = load_models(work).await?;
+        tell_slots(work, &models);
     }
     let data = Data::open(role.place, store_options(role.process)).await?;
     let (stop, stopped) = watch::channel(false);
@@ -85,6 +88,9 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
         }
         None => None,
     };
+    if let (Some(state), Some(sandbox)) = (&state, &sandbox) {
+        state.sandbox_checked(sandbox.holding(), sandbox.missing_names());
+    }
     check_engine(role, state.as_ref()).await?;
     parts.spawn(work(role, &models, data, stopped)?);
     output::json(&ready)?;
@@ -107,6 +113,21 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     match ended_early {
         None => Ok(()),
         Some(ended) => Err(ended.map_or_else(|| anyhow!("there is nothing to serve"), why_ended)),
+    }
+}
+
+/// More images at a time than memory holds are the operator's choice, made loudly.
+fn tell_slots(work: &WorkArgs, models: &Served) {
+    let slots = slots(work, models.bytes);
+    let (count, why) = (slots.count, slots.why);
+    if slots.is_too_many {
+        tracing::warn!(
+            count,
+            why,
+            "images at a time may need more memory than there is"
+        );
+    } else {
+        tracing::info!(count, why, "images at a time");
     }
 }
 

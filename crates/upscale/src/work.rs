@@ -10,13 +10,18 @@ use std::{
 
 use ::metrics::gauge;
 use anyhow::{Context, bail};
+use rustix::process::geteuid;
 use tokio::{process::Command, time::timeout};
-use upscale_pipeline::{ChildOptions, kernels};
+use upscale_pipeline::{
+    ChildOptions, kernels,
+    sandbox::{Part, Parts, Report},
+};
 use upscale_worker::{ConnectTo, FetchOptions, WorkerOptions};
 
 use crate::{
     args::{ProcessArgs, WorkArgs},
     model::Served,
+    slots::slots,
     threads::threads,
 };
 
@@ -39,7 +44,7 @@ pub(crate) fn worker_options(
     models: &Served,
 ) -> anyhow::Result<Option<WorkerOptions>> {
     let cores = threads(None);
-    let slots = args.workers.unwrap_or(u32::try_from(cores)?);
+    let slots = slots(args, models.bytes).count;
     if slots == 0 {
         return Ok(None);
     }
@@ -79,35 +84,44 @@ fn child_threads(args: &WorkArgs, slots: u32) -> anyhow::Result<usize> {
 
 /// The models that children run in place of our own networks.
 pub(crate) async fn load_models(args: &WorkArgs) -> anyhow::Result<Served> {
-    let slots = args.workers.unwrap_or(u32::try_from(threads(None))?);
+    let slots = slots(args, 0).count;
     let threads = child_threads(args, slots)?;
     Served::load(&args.models, Path::new(PROGRAM), threads, CHILD_WALL_CLOCK).await
 }
 
-/// Asks a child what its cage lacks here: a loud warning, or the end where the operator wants it whole.
-pub(crate) async fn check_sandbox(required: bool) -> anyhow::Result<()> {
-    let missing = missing_sandbox_parts().await?;
-    for part in &missing {
-        let name = part.split(':').next().unwrap_or_default().to_owned();
-        gauge!("upscale_sandbox_missing", "part" => name).set(1.0);
-        tracing::warn!(
-            missing = part,
-            "images are decoded without a part of the sandbox"
-        );
+/// Asks a child which parts of its sandbox hold here, and says so.
+///
+/// # Errors
+/// When a required part is missing and the operator does not allow that.
+pub(crate) async fn check_sandbox(args: &WorkArgs) -> anyhow::Result<Report> {
+    let report = probe_sandbox(args).await?;
+    for missing in &report.missing {
+        gauge!("upscale_sandbox_missing", "part" => missing.part.name()).set(1.0);
+        let (part, reason) = (missing.part.name(), &missing.reason);
+        tracing::warn!(part, reason, "the sandbox lacks a part on this machine");
     }
-    if required && !missing.is_empty() {
+    tracing::info!(
+        holds = report.holding().join(", "),
+        missing = report.missing_names().join(", "),
+        "images are decoded in a sandbox"
+    );
+    if args.workers != Some(0)
+        && let Some(lacking) = report.lacks(required_parts(args))
+    {
         bail!(
-            "--require-sandbox: this kernel lacks {}",
-            missing.join(", ")
+            "images cannot be decoded safely here, the sandbox lacks {lacking}; --allow-weak-sandbox decodes them all the same"
         );
     }
-    Ok(())
+    Ok(report)
 }
 
-/// What the cage of a child lacks on this kernel, in words.
-pub(crate) async fn missing_sandbox_parts() -> anyhow::Result<Vec<String>> {
+/// Which parts of a child's sandbox hold on this machine.
+pub(crate) async fn probe_sandbox(args: &WorkArgs) -> anyhow::Result<Report> {
     let mut probe = Command::new(PROGRAM);
-    probe.args(["child", "--probe"]).stdin(Stdio::null());
+    probe
+        .args(child_arguments(args))
+        .arg("--probe")
+        .stdin(Stdio::null());
     let output = timeout(PROBE_TIMEOUT, probe.kill_on_drop(true).output())
         .await
         .context("the sandbox's probe hangs")?
@@ -119,6 +133,26 @@ pub(crate) async fn missing_sandbox_parts() -> anyhow::Result<Vec<String>> {
             output.status
         )
     })
+}
+
+/// What no image may be decoded without.
+pub(crate) fn required_parts(args: &WorkArgs) -> Parts {
+    match (args.allow_weak_sandbox, geteuid().is_root()) {
+        (true, _) => Parts::NONE,
+        (false, true) => Parts::REQUIRED.with(Part::OwnUser),
+        (false, false) => Parts::REQUIRED,
+    }
+}
+
+/// The command, whose child it is, and the user to become where this one is root.
+fn child_arguments(args: &WorkArgs) -> Vec<OsString> {
+    let mut arguments = vec!["child".into(), "--parent".into()];
+    arguments.push(std::process::id().to_string().into());
+    if geteuid().is_root() {
+        arguments.push("--sandbox-uid".into());
+        arguments.push(args.sandbox_uid.to_string().into());
+    }
+    arguments
 }
 
 /// What children see of our environment: the choice of kernels, and nothing else.
@@ -151,7 +185,7 @@ fn child_options(
     models: &Served,
     threads: u16,
 ) -> ChildOptions {
-    let arguments = [OsString::from("child")]
+    let arguments = child_arguments(args)
         .into_iter()
         .chain(models.child_arguments());
     let seconds = u32::try_from(process.deadline).unwrap_or(u32::MAX);
@@ -163,5 +197,6 @@ fn child_options(
         threads,
         memory_bytes_max: CHILD_BYTES_MAX + models.bytes + u64::from(threads) * THREAD_BYTES,
         cpu_seconds_max: seconds.saturating_mul(threads.into()),
+        required: required_parts(args),
     }
 }

@@ -122,3 +122,42 @@ fn the_image_runs_one_binary_as_nobody() {
     assert!(lines.contains(&r#"ENTRYPOINT ["/upscale"]"#));
     assert!(file.contains("cargo build --release --locked"));
 }
+
+#[test]
+fn no_package_opts_out_of_the_sandbox_and_none_ends_with_a_child() {
+    let units = [
+        "packages/systemd/upscale.service",
+        "packages/systemd/upscale-worker.service",
+    ];
+    for unit in units {
+        let unit_text = read(unit);
+        let calls = unit_text
+            .lines()
+            .find_map(|line| line.strip_prefix("SystemCallFilter="))
+            .unwrap();
+        for needed in ["@system-service", "seccomp", "landlock_restrict_self"] {
+            assert!(
+                calls.split(' ').any(|call| call == needed),
+                "{unit}: {needed}"
+            );
+        }
+        assert!(unit_text.contains("\nOOMPolicy=continue\n"), "{unit}");
+    }
+    let others = [
+        "packages/systemd/upscale.env",
+        "packages/docker/Dockerfile",
+        "packages/docker/compose.yaml",
+        "packages/helm/upscale/values.yaml",
+        "packages/helm/upscale/templates/worker.yaml",
+    ];
+    for path in units.into_iter().chain(others) {
+        let text = read(path).to_lowercase().replace('_', "-");
+        for opted_out in [
+            "allow-weak-sandbox",
+            "seccomp=unconfined",
+            "type: unconfined",
+        ] {
+            assert!(!text.contains(opted_out), "{path}: {opted_out}");
+        }
+    }
+}

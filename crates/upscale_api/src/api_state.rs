@@ -6,8 +6,9 @@ use upscale_core::ResultFile;
 use upscale_store::{Results, Store};
 
 use crate::{
-    api_limits::ApiLimits, error::ApiError, places::Places, readiness::Readiness,
-    refusal_log::RefusalLog, results::SigningKeys, stripe::Stripe, throttle::Throttle,
+    api_limits::ApiLimits, error::ApiError, health::SandboxBody, places::Places,
+    readiness::Readiness, refusal_log::RefusalLog, results::SigningKeys, stripe::Stripe,
+    throttle::Throttle,
 };
 
 /// Shared by all requests of both listeners. Cheap to clone.
@@ -68,6 +69,12 @@ impl ApiState {
     /// What came of the golden image; the reason of a failure is for the log.
     pub fn engine_checked(&self, checked: Result<(), String>) {
         self.readiness.engine_checked(checked);
+    }
+
+    /// Which parts of the sandbox hold where this process decodes images, and which are missing: `/readyz` names them.
+    pub fn sandbox_checked(&self, holds: Vec<&'static str>, missing: Vec<&'static str>) {
+        self.readiness
+            .sandbox_checked(SandboxBody { holds, missing });
     }
 
     /// From now on `/readyz` answers 503, so that a balancer sends no more requests here.

@@ -2,7 +2,7 @@
 //! its way out.
 
 use std::sync::{
-    PoisonError,
+    OnceLock, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use upscale_core::Timestamp;
 use upscale_store::Store;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, health::SandboxBody};
 
 /// A probe that anyone may send must not become a write each: one answer serves for this long.
 const FRESH_MICROS: i64 = 1_000_000;
@@ -31,6 +31,7 @@ enum Engine {
 pub(crate) struct Readiness {
     is_draining: AtomicBool,
     engine: std::sync::Mutex<Engine>,
+    sandbox: OnceLock<SandboxBody>,
     last: Mutex<Option<(Timestamp, Result<(), ApiError>)>>,
 }
 
@@ -45,6 +46,15 @@ impl Readiness {
 
     pub(crate) fn engine_checked(&self, checked: Result<(), String>) {
         self.set_engine(checked.map_or_else(Engine::Wrong, |()| Engine::Right));
+    }
+
+    /// Asked once, at the start.
+    pub(crate) fn sandbox_checked(&self, sandbox: SandboxBody) {
+        self.sandbox.get_or_init(|| sandbox);
+    }
+
+    pub(crate) fn sandbox(&self) -> Option<SandboxBody> {
+        self.sandbox.get().cloned()
     }
 
     fn set_engine(&self, engine: Engine) {

@@ -67,7 +67,7 @@ pub(crate) fn run(
     std::thread::scope(|scope| {
         for _ in 1..threads {
             let work = || Worker::new(job, output, &progress, None, cancelled).work();
-            // A caged process may be refused threads: then those that there are do the work.
+            // A process in a sandbox may be refused threads: then those that there are do the work.
             let _started = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         Worker::new(job, output, &progress, delivery, cancelled).work();

@@ -116,6 +116,7 @@ mod tests {
         source_pixels_max: 1_500_000,
         result_bytes_max: 1 << 20,
         memory_bytes_max: 0,
+        required: crate::sandbox::Parts::NONE,
         cpu_seconds_max: 0,
     };
     const FACTS: Facts = Facts {

@@ -14,7 +14,9 @@ use crate::{
     Answer, Facts, Job, PictureOptions, PipelineError, Rung, Upscaled,
     kernels::{self, KernelsError},
     models::{ChildModels, ModelPaths, ModelsError},
-    read_job, sandbox, status_bytes, upscale_image, wall, write_answer, write_progress,
+    read_job, read_source,
+    sandbox::{self, Entry, Limits, SandboxError},
+    status_bytes, upscale_image, wall, write_answer, write_progress,
 };
 
 /// Why a child ends without an answer; everything about the image is an answer.
@@ -29,30 +31,55 @@ pub enum ChildError {
     /// What came on standard input is no job.
     #[error("the job: {0}")]
     Job(io::Error),
-    /// The kernel refuses a limit.
-    #[error("the limit {0}")]
-    Limit(String),
+    /// The sandbox was not entered.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// It lacks parts that the job requires: [`sandbox::EXIT_WEAK_SANDBOX`].
+    #[error("this machine's sandbox lacks {0}")]
+    WeakSandbox(String),
     /// Nobody reads standard output.
     #[error("the answer: {0}")]
     Answer(io::Error),
 }
 
-/// Does the job that stands on standard input, with `models` in place of our own networks.
+/// What a child is told on its command line.
+#[derive(Debug, Default)]
+pub struct ChildSetup {
+    /// In place of our own networks.
+    pub models: ModelPaths,
+    /// The user to become; none to stay who it is.
+    pub uid: Option<u32>,
+    /// The process that started it.
+    pub parent: Option<u32>,
+}
+
+/// Does the job that stands on standard input.
 ///
 /// # Errors
-/// When the pipes break or the job is none; everything about the image is an answer.
-pub fn run_child(models: ModelPaths) -> Result<(), ChildError> {
+/// When the pipes break, the job is none or the sandbox lacks what it requires; everything about the image is an answer.
+pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     // Opened while a file can be: what it holds is read at the end. Never closed, for a debug build asks whether the
     // descriptor is open first, by a call that the sandbox forbids.
     let status = File::open("/proc/self/status").ok().map(ManuallyDrop::new);
     // Read while the environment's words can still be complained about.
     let kernels = kernels::from_environment()?;
-    let models = ChildModels::open(models)?;
-    // What the kernel lacks was asked for, and said, when the service started.
-    let _missing = sandbox::enter();
-    let (job, source) =
-        read_job(&mut BufReader::new(io::stdin().lock())).map_err(ChildError::Job)?;
-    sandbox::limit(job.memory_bytes_max, job.cpu_seconds_max.into()).map_err(ChildError::Limit)?;
+    let models = ChildModels::open(setup.models)?;
+    // The job is the parent's own word; the source behind it is a stranger's and waits for the sandbox.
+    let mut input = BufReader::new(io::stdin().lock());
+    let (job, source_bytes) = read_job(&mut input).map_err(ChildError::Job)?;
+    let entered = sandbox::enter(&Entry {
+        uid: setup.uid,
+        parent: setup.parent,
+        limits: Some(Limits {
+            memory_bytes: job.memory_bytes_max,
+            cpu_seconds: job.cpu_seconds_max,
+        }),
+    })?;
+    if let Some(lacking) = entered.lacks(job.required) {
+        return Err(ChildError::WeakSandbox(lacking));
+    }
+    let source = read_source(&mut input, source_bytes).map_err(ChildError::Job)?;
+    drop(input);
     #[cfg(debug_assertions)]
     crate::fault::commit();
     let mut out = BufWriter::new(io::stdout().lock());

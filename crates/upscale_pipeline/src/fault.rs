@@ -6,7 +6,6 @@ use std::{
     hint::black_box,
     net::{Ipv4Addr, TcpStream},
     thread,
-    time::Duration,
 };
 
 use upscale_core::Rows;
@@ -17,6 +16,12 @@ use crate::Rung;
 pub const VARIABLE: &str = "UPSCALE_CHILD_FAULT";
 /// More threads than the processor time was reckoned for.
 const SPINNERS: usize = 8;
+/// Begins the order of a single system call.
+pub const CALL: &str = "call ";
+/// The exit status after a call that the kernel did.
+pub const CALL_DONE: i32 = 9;
+/// The exit status after a call that it refused and that did not end the process.
+pub const CALL_REFUSED: i32 = 8;
 const CHUNK_BYTES: usize = 64 << 20;
 /// What follows the name of a fault of kernels that the plain ones have, too.
 const BOTH_RUNGS: &str = "-always";
@@ -43,12 +48,71 @@ pub(crate) fn commit() {
                 });
             }
         }),
-        Ok("hang") => thread::sleep(Duration::from_secs(3_600)),
+        Ok("hang") => loop {
+            thread::park();
+        },
+        Ok("stack") => descend(black_box(0)),
         Ok("system-call") => drop(std::env::current_dir()),
         Ok("file") => drop(File::open("/etc/hostname")),
         Ok("socket") => drop(TcpStream::connect((Ipv4Addr::LOCALHOST, 9))),
         Ok("abort") => std::process::abort(),
-        _ => {}
+        Ok(order) => {
+            if let Some(call) = order.strip_prefix(CALL) {
+                make_call(call);
+            }
+        }
+        Err(_) => {}
+    }
+}
+
+/// Deeper than any stack.
+#[allow(
+    unconditional_recursion,
+    reason = "an injected fault: the stack is to overflow"
+)]
+fn descend(depth: u64) {
+    let frame = black_box([depth; 64]);
+    descend(frame[0] + 1);
+    black_box(frame);
+}
+
+/// Makes one system call, `NUMBER ARGUMENT…`, and ends with what it returned: in a sandbox that holds it never gets there,
+/// or returns an error. An argument is a number, `self`, `parent`, `buffer` (the address of 4 KiB) or `text=…` (the address
+/// of that text).
+#[allow(
+    unsafe_code,
+    reason = "a debug build's injected fault: what no safe wrapper would do is its very purpose"
+)]
+fn make_call(order: &str) {
+    let mut words = order.split_ascii_whitespace().map(argument);
+    let number = words.next().unwrap_or(-1);
+    let mut arguments = [0; 6];
+    for (place, word) in arguments.iter_mut().zip(words) {
+        *place = word;
+    }
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: pointers among the arguments are to memory that is never freed, large enough for what the tests ask for;
+    // the process ends right after, and whatever the kernel does to it is what is looked for.
+    let returned = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    let error = std::io::Error::last_os_error();
+    if returned == -1 {
+        eprintln!("the injected call was refused: {error}");
+        std::process::exit(CALL_REFUSED);
+    }
+    eprintln!("the injected call returned {returned}");
+    std::process::exit(CALL_DONE);
+}
+
+fn argument(word: &str) -> i64 {
+    let address = |bytes: Vec<u8>| bytes.leak().as_ptr() as i64;
+    match word {
+        "self" => std::process::id().into(),
+        "parent" => std::os::unix::process::parent_id().into(),
+        "buffer" => address(vec![0; 4_096]),
+        _ => match word.strip_prefix("text=") {
+            Some(text) => address([text.as_bytes(), &[0]].concat()),
+            None => word.parse().unwrap_or(0),
+        },
     }
 }
 

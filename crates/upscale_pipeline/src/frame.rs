@@ -17,8 +17,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use upscale_core::{Parameters, limits::SOURCE_BYTES_MAX};
 use upscale_image::Format;
 
+use crate::sandbox::Parts;
+
 /// The last byte is the protocol's version: a service whose program was replaced on disk starts children of the new one.
-const MAGIC: [u8; 4] = *b"UPS\x02";
+const MAGIC: [u8; 4] = *b"UPS\x03";
 /// A message of the longest kind takes half of it.
 const FRAME_BYTES_MAX: usize = 2_048;
 /// Longest message of a child.
@@ -44,6 +46,8 @@ pub struct Job {
     pub memory_bytes_max: u64,
     /// Processor time of the child in seconds; 0 for no limit.
     pub cpu_seconds_max: u32,
+    /// Parts of the sandbox without which the child must not look at the source.
+    pub required: Parts,
 }
 
 /// What the child found and made.
@@ -148,11 +152,11 @@ pub(crate) async fn write_job(
     pipe.shutdown().await
 }
 
-/// The child's side: the job and the source's bytes.
+/// The child's side: the job, which is the parent's alone, and how many bytes of source follow.
 ///
 /// # Errors
 /// `InvalidData` when it is no job or the source is too long, `UnexpectedEof` when it ends too early.
-pub fn read_job(pipe: &mut impl Read) -> io::Result<(Job, Vec<u8>)> {
+pub fn read_job(pipe: &mut impl Read) -> io::Result<(Job, u32)> {
     let (mut magic, mut length) = ([0; 4], [0; 4]);
     pipe.read_exact(&mut magic)?;
     if magic != MAGIC {
@@ -162,12 +166,20 @@ pub fn read_job(pipe: &mut impl Read) -> io::Result<(Job, Vec<u8>)> {
     let mut frame = vec![0; frame_bytes(length)?];
     pipe.read_exact(&mut frame)?;
     let Head { job, source_bytes } = from_frame::<Head>(&frame)?.check()?;
+    Ok((job, source_bytes))
+}
+
+/// The child's side: the source, of so many bytes.
+///
+/// # Errors
+/// `UnexpectedEof` when it ends too early.
+pub fn read_source(pipe: &mut impl Read, source_bytes: u32) -> io::Result<Vec<u8>> {
     let mut source = Vec::new();
     pipe.take(source_bytes.into()).read_to_end(&mut source)?;
     if source.len() as u64 != u64::from(source_bytes) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok((job, source))
+    Ok(source)
 }
 
 /// The child's side: how far it is, in thousandths, before its answer.

@@ -10,12 +10,15 @@ mod frame;
 pub mod kernels;
 mod models;
 mod picture;
+mod running;
 pub mod sandbox;
 mod status;
 mod supervisor;
 
-pub use child::{ChildError, run_child};
-pub use frame::{Answer, Facts, Job, Spent, read_answer, read_job, write_answer, write_progress};
+pub use child::{ChildError, ChildSetup, run_child};
+pub use frame::{
+    Answer, Facts, Job, Spent, read_answer, read_job, read_source, write_answer, write_progress,
+};
 pub use models::{ModelPaths, ModelsError};
 pub use picture::{
     Clock, PictureOptions, PipelineError, Rung, Upscaled, processor, upscale_image, wall,

@@ -8,17 +8,13 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{ExitStatus, Stdio},
-    sync::mpsc,
-    thread,
     time::Duration,
 };
 
 use metrics::counter;
 use tokio::{
     io::AsyncReadExt,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
-    runtime::Handle,
-    sync::oneshot,
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 use upscale_core::{Parameters, Scale, limits::source_pixels_max};
@@ -27,6 +23,8 @@ use crate::{
     Answer, Facts, Job,
     check_png::check_png,
     frame::{read_answer, write_job},
+    running::Running,
+    sandbox::{EXIT_WEAK_SANDBOX, Parts},
 };
 
 /// What is kept of a child's standard error; the first lines say why it ended.
@@ -42,6 +40,9 @@ const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
 /// Causes of an end by a clock: the parent's, and the kernel's count of processor time.
 const WALL_CLOCK: &str = "wall_clock";
 const CPU_LIMIT: &str = "cpu_limit";
+/// Ends that are not the picture's fault, as metrics name them.
+const WEAK_SANDBOX: &str = "weak_sandbox";
+const KILLED: &str = "killed";
 
 /// How children are started and bounded.
 #[derive(Debug, Clone)]
@@ -60,6 +61,8 @@ pub struct ChildOptions {
     pub memory_bytes_max: u64,
     /// Processor time of one child in seconds; 0 for no limit. The child sets it on itself.
     pub cpu_seconds_max: u32,
+    /// Parts of the sandbox without which a child must not look at its source.
+    pub required: Parts,
 }
 
 /// A result that the parent has checked as far as it can without decoding.
@@ -83,28 +86,29 @@ impl ChildOptions {
             result_bytes_max: result_bytes_max(parameters.scale, source_pixels_max),
             memory_bytes_max: self.memory_bytes_max,
             cpu_seconds_max: self.cpu_seconds_max,
+            required: self.required,
         }
     }
 
-    /// Runs one child to its end. When this future is dropped the child is killed; either way it is
-    /// waited for.
+    /// Runs one child to its end. When this future is dropped the child is killed; either way it is waited for, and
+    /// nothing that it started lives on.
     ///
     /// # Errors
     /// [`ChildEnd`].
     pub async fn upscale(&self, job: &Job, source: &[u8]) -> Result<CheckedResult, ChildEnd> {
         let mut cause = Cause("not_started");
-        let (mut child, _thread) = self.start().await.map_err(ChildEnd::NotStarted)?;
+        let started = Running::start(self.command()).await;
+        let mut child = started.map_err(ChildEnd::NotStarted)?;
         // Until it is known better: this future may be dropped at any await.
         cause.0 = "cancelled";
         let mut talk = Talk {
-            stderr: child.stderr.take(),
+            stderr: child.child.stderr.take(),
             words: Vec::new(),
             progress: 0,
         };
         let talked = timeout(self.wall_clock, talk.run(&mut child, job, source)).await;
-        // Dead and waited for before anything else happens, whatever came of the talk. Killing what has
-        // ended already is no error that matters.
-        let _ = child.kill().await;
+        // Dead and waited for before anything else happens, whatever came of the talk.
+        child.kill().await;
         let answered = talked.unwrap_or_else(|_| {
             let reason = format!("no answer within {:?}", self.wall_clock);
             Err(BadEnd::new(WALL_CLOCK, reason))
@@ -127,29 +131,9 @@ impl ChildOptions {
         let limit = match end.cause {
             WALL_CLOCK => format!("{} seconds", self.wall_clock.as_secs_f64()),
             CPU_LIMIT => format!("{} seconds of processor time", job.cpu_seconds_max),
-            _ => return ChildEnd::Crashed(end),
+            _ => return end.of_whom(),
         };
         ChildEnd::OutOfTime { limit, end }
-    }
-
-    /// On a thread of its own, which stays until what is handed back is dropped. Whoever forks stands still until the
-    /// child runs its program (vfork(2)): a child stopped before that, or a disk that does not answer, would take a
-    /// thread of the runtime with it. And a child dies with the thread that started it (PR_SET_PDEATHSIG).
-    async fn start(&self) -> io::Result<(Child, mpsc::Sender<()>)> {
-        let mut command = self.command();
-        let runtime = Handle::current();
-        let (say, started) = oneshot::channel();
-        let (stays, ended) = mpsc::channel();
-        thread::Builder::new()
-            .name("child".to_owned())
-            .spawn(move || {
-                let _entered = runtime.enter();
-                // A child that is no longer waited for is killed as it is dropped.
-                let _ = say.send(command.spawn());
-                let _ = ended.recv();
-            })?;
-        let child = started.await.map_err(io::Error::other)??;
-        Ok((child, stays))
     }
 
     fn command(&self) -> Command {
@@ -163,7 +147,7 @@ impl ChildOptions {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
-            // Its own group: an interrupt at the terminal is for the service, which drains.
+            // Its own group: what it starts ends with it, and an interrupt at the terminal is for the service, which drains.
             .process_group(0);
         command
     }
@@ -204,12 +188,18 @@ pub enum ChildEnd {
         /// Which clock.
         end: BadEnd,
     },
+    /// Its sandbox lacks what the job requires, and it looked at nothing: the machine's fault.
+    #[error("{0}")]
+    WeakSandbox(BadEnd),
+    /// Somebody else killed it, as the kernel does when memory is out: it may go better alone.
+    #[error("{0}")]
+    Killed(BadEnd),
     /// It ended without an answer, or answered what cannot be.
     #[error("{0}")]
     Crashed(BadEnd),
 }
 
-/// An end that is no answer.
+/// An end without a result.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct BadEnd {
@@ -224,6 +214,15 @@ impl BadEnd {
         Self {
             cause,
             reason: reason.into(),
+        }
+    }
+
+    /// The machine's fault, or the picture's.
+    fn of_whom(self) -> ChildEnd {
+        match self.cause {
+            WEAK_SANDBOX => ChildEnd::WeakSandbox(self),
+            KILLED => ChildEnd::Killed(self),
+            _ => ChildEnd::Crashed(self),
         }
     }
 }
@@ -261,8 +260,14 @@ struct Talk {
 }
 
 impl Talk {
-    async fn run(&mut self, child: &mut Child, job: &Job, source: &[u8]) -> Result<Answer, BadEnd> {
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    async fn run(
+        &mut self,
+        child: &mut Running,
+        job: &Job,
+        source: &[u8],
+    ) -> Result<Answer, BadEnd> {
+        let pipes = (child.child.stdin.take(), child.child.stdout.take());
+        let (Some(stdin), Some(stdout)) = pipes else {
             return Err(BadEnd::new("not_started", "the child has no pipes"));
         };
         tokio::select! {
@@ -276,6 +281,9 @@ impl Talk {
     async fn log(&mut self, error: &ChildEnd) {
         let _ = timeout(LAST_WORDS, capture(&mut self.stderr, &mut self.words)).await;
         let words = String::from_utf8_lossy(&self.words);
+        if let ChildEnd::WeakSandbox(_) = error {
+            tracing::error!(child_said = ?words, "this machine cannot decode images safely");
+        }
         tracing::info!(
             %error,
             permille = self.progress,
@@ -286,7 +294,7 @@ impl Talk {
 }
 
 async fn converse(
-    child: &mut Child,
+    child: &mut Running,
     mut stdout: ChildStdout,
     job: &Job,
     progress: &mut u16,
@@ -328,7 +336,7 @@ async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
 }
 
 /// After an answer there is nothing but the end, with status 0.
-async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), BadEnd> {
+async fn ended_well(child: &mut Running, stdout: &mut ChildStdout) -> Result<(), BadEnd> {
     let ending = timeout(ENDING, async {
         if stdout.read(&mut [0; 1]).await.is_ok_and(|bytes| bytes > 0) {
             return Err(BadEnd::new("protocol", "it spoke on after its answer"));
@@ -351,7 +359,7 @@ async fn ended_well(child: &mut Child, stdout: &mut ChildStdout) -> Result<(), B
 }
 
 /// How a child that spoiled its answer ended, if it did.
-async fn ending(child: &mut Child) -> BadEnd {
+async fn ending(child: &mut Running) -> BadEnd {
     match timeout(LAST_WORDS, child.wait()).await {
         Ok(ended) => describe(ended),
         Err(_) => BadEnd::new("protocol", "it still runs and is killed"),
@@ -366,11 +374,13 @@ fn describe(ended: io::Result<ExitStatus>) -> BadEnd {
     // Signal numbers of Linux on x86-64 and ARM64, signal(7).
     let cause = match status.signal() {
         None if status.success() => "protocol",
+        None if status.code() == Some(EXIT_WEAK_SANDBOX.into()) => WEAK_SANDBOX,
         None => "exit",
         Some(31) => "forbidden_call",
         Some(6) => "abort",
         Some(24) => CPU_LIMIT,
-        Some(9) => "killed",
+        // Not by this parent, which has waited until now; nor at the limit of processor time, which tells first.
+        Some(9) => KILLED,
         Some(_) => "signal",
     };
     BadEnd::new(cause, format!("it ended with {status}"))

@@ -8,7 +8,7 @@ use upscale_pipeline::ChildEnd;
 
 const UNFAITHFUL: &str = "The upscaled image did not pass the check against its source";
 const CRASHED: &str = "The image could not be processed";
-const NOT_STARTED: &str = "The image could not be processed just now.";
+const NOT_NOW: &str = "The image could not be processed just now.";
 
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +89,11 @@ impl From<ChildEnd> for AttemptError {
                     .with_detail(end.reason)
             }
             ChildEnd::Crashed(end) => Self::crash(CRASHED).with_detail(end.reason),
-            ChildEnd::NotStarted(_) => Self::transient(NOT_STARTED).with_detail(end),
+            ChildEnd::NotStarted(_) => Self::transient(NOT_NOW).with_detail(end),
+            // The machine's fault: another time or another worker may do better, and the picture is not blamed.
+            ChildEnd::WeakSandbox(end) | ChildEnd::Killed(end) => {
+                Self::transient(NOT_NOW).with_detail(end.reason)
+            }
         }
     }
 }

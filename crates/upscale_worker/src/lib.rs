@@ -2,6 +2,7 @@
 //! the bytes to a throw-away child process, stores what comes back and settles. Knows neither HTTP serving
 //! nor SQL nor pixels.
 
+mod alone;
 mod attempt_error;
 mod fetch;
 mod heartbeat;

@@ -16,7 +16,8 @@ use upscale_pipeline::{CheckedResult, Job};
 use upscale_store::{Claim, Results, Stages};
 
 use crate::{
-    AttemptError, Fetcher, WorkerOptions,
+    AttemptError, Fetcher,
+    alone::Company,
     fetch::{Permit, QUICK_DOWNLOAD, Source},
     slots::Slot,
     stages::StageWatch,
@@ -50,6 +51,7 @@ pub(crate) struct Attempt<'a> {
 #[derive(Debug)]
 pub(crate) struct Tools {
     pub(crate) fetcher: Fetcher,
+    pub(crate) company: Company,
     pub(crate) results: Results,
     /// Results in hand whose slots are free for others already. As many as slots: while nothing can be stored, the rest
     /// wait in their slots, and nothing more is claimed.
@@ -73,7 +75,7 @@ impl<'a> Attempt<'a> {
         claim: &Claim,
         permit: Permit,
         tools: &Tools,
-        options: &WorkerOptions,
+        cores: Option<u32>,
     ) -> Result<ResultFile, AttemptError> {
         let started = Instant::now();
         let source = self.download(claim, permit, &tools.fetcher).await;
@@ -82,7 +84,7 @@ impl<'a> Attempt<'a> {
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let upscaled = self.upscale(claim, &source, options).await;
+        let upscaled = self.upscale(claim, &source, &tools.company, cores).await;
         drop(source);
         if matches!(&upscaled, Err(error) if error.failure == AttemptFailure::Permanent) {
             tools.fetcher.source_was_refused(claim.account_id);
@@ -127,16 +129,17 @@ impl<'a> Attempt<'a> {
         &mut self,
         claim: &Claim,
         source: &Source,
-        options: &WorkerOptions,
+        company: &Company,
+        cores: Option<u32>,
     ) -> Result<CheckedResult, AttemptError> {
-        let mut job = options.child.job(claim.parameters);
-        if let Some(cores) = options.cores {
+        let mut job = company.child.job(claim.parameters);
+        if let Some(cores) = cores {
             job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
         let upscaled = self
             .slot
-            .wide_for(ALONE_MAX, options.child.upscale(&job, source.bytes()))
+            .wide_for(ALONE_MAX, company.upscale(&job, source.bytes()))
             .await
             .map_err(AttemptError::from);
         self.stages.picture_micros = self.watch.child_ended(started, &upscaled);

@@ -13,8 +13,8 @@ use upscale_pipeline::ChildOptions;
 use upscale_store::{Results, Store};
 
 use crate::{
-    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, housekeeping,
-    process::Tools, slots::Slots,
+    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, alone::Company,
+    housekeeping, process::Tools, slots::Slots,
 };
 
 /// Jobs claimed at a time: an account's first ones may be more than it may have under way, and go back.
@@ -106,6 +106,7 @@ impl Worker {
             store,
             tools: Tools {
                 fetcher: Fetcher::new(&options.fetch)?,
+                company: Company::new(options.child.clone()),
                 results,
                 storing: Semaphore::new(options.slots.max(1) as usize),
             },

@@ -151,7 +151,7 @@ impl Worker {
         permit: Permit,
         attempt: &mut Attempt<'_>,
     ) -> Result<ResultFile, AttemptError> {
-        let work = attempt.process(claim, permit, &self.tools, &self.options);
+        let work = attempt.process(claim, permit, &self.tools, self.options.cores);
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
             let stage = match attempt.stage {

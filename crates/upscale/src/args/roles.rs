@@ -11,6 +11,7 @@ use upscale_core::{
         RESULT_RETENTION_HOURS_MIN,
     },
 };
+use upscale_pipeline::sandbox::UID_DEFAULT;
 use upscale_worker::{IpNet, Ipv6Net};
 
 use super::{
@@ -141,7 +142,7 @@ pub(crate) struct StripeArgs {
 /// How images are worked on.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
-    /// Images processed at a time; by default one per core. 0 leaves the work to other processes.
+    /// Images processed at a time; by default one per core, and no more than memory allows. 0 leaves the work to other processes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) workers: Option<u32>,
     /// Threads for one image; by default all cores for an image alone, and equal shares where there are several.
@@ -159,12 +160,15 @@ pub(crate) struct WorkArgs {
     /// NAT64 prefix of this network: an address inside is judged by the IPv4 address it stands for; repeatable.
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     pub(crate) nat64_prefix: Vec<Ipv6Net>,
-    /// Refuse to start where the kernel lacks a part of the sandbox that images are decoded in.
+    /// Decode images even where this machine lacks a required part of the sandbox; by default nothing starts then.
     #[arg(long)]
-    pub(crate) require_sandbox: bool,
+    pub(crate) allow_weak_sandbox: bool,
+    /// User and group that images are decoded as where the service runs as root.
+    #[arg(long, value_name = "UID", default_value_t = UID_DEFAULT, value_parser = clap::value_parser!(u32).range(1..4_294_967_295))]
+    pub(crate) sandbox_uid: u32,
     #[command(flatten)]
     pub(crate) models: ServedModels,
-    /// A misdeed for every child to commit, for tests of the sandbox; in debug builds only.
+    /// An injected fault for every child to commit, for tests of the sandbox; in debug builds only.
     #[cfg(debug_assertions)]
     #[arg(long, hide = true, value_name = "NAME")]
     pub(crate) child_fault: Option<String>,

@@ -188,6 +188,7 @@ pub(crate) const METRICS: &[Metric] = &[
             "abort",
             "cpu_limit",
             "killed",
+            "weak_sandbox",
             "signal",
         ],
     )]),
@@ -269,11 +270,20 @@ pub(crate) const METRICS: &[Metric] = &[
     ]),
     gauge(
         "upscale_sandbox_missing",
-        "1 where the kernel lacks this part of the child's cage",
+        "1 where the machine lacks this part of the children's sandbox",
     )
     .by(&[(
         "part",
-        &["death signal", "no_new_privs", "landlock", "seccomp"],
+        &[
+            "own user",
+            "death signal",
+            "no_new_privs",
+            "landlock",
+            "landlock network",
+            "landlock scopes",
+            "seccomp",
+            "oom score",
+        ],
     )]),
     gauge(
         "upscale_engine_ready",

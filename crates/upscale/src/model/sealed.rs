@@ -1,5 +1,5 @@
 //! A model file's way into the children of `serve`: read once, sealed in memory where nobody can change it, and opened
-//! by every child before its cage closes. Replacing or removing the file changes nothing until the next start.
+//! by every child before its sandbox closes. Replacing or removing the file changes nothing until the next start.
 
 use std::{
     fs::File,

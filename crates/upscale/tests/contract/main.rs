@@ -29,9 +29,12 @@ mod creating;
 mod doctor;
 mod fairness;
 mod idempotency;
+#[cfg(debug_assertions)]
+mod injected_calls;
 mod keys;
 mod limits;
 mod mails;
+mod memory;
 mod metrics;
 mod models;
 mod money;
@@ -44,4 +47,6 @@ mod several_processes;
 mod sources;
 mod storage;
 mod submit;
+#[cfg(debug_assertions)]
+mod system_calls;
 mod traces;

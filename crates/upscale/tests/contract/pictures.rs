@@ -77,7 +77,7 @@ fn without_a_face_face_enhance_is_an_ordinary_upscale_to_the_last_byte() {
 /// The portrait belongs to others and is not in the repository; what becomes of the face is tested where the pipeline
 /// is.
 #[test]
-fn a_real_face_is_a_success_inside_the_cage() {
+fn a_real_face_is_a_success_inside_the_sandbox() {
     let Some(data) = std::env::var_os("UPSCALE_TEST_DATA") else {
         println!("left out: a real face, for UPSCALE_TEST_DATA is not set");
         return;

@@ -2,6 +2,7 @@
 //! world is judged: every task over, the ledger and the queue clean, nothing secret in a log.
 
 pub mod bucket;
+pub mod child;
 pub mod client;
 #[allow(clippy::print_stdout, reason = "what was measured is said")]
 #[path = "../../../upscale_store/tests/figure/mod.rs"]

@@ -343,7 +343,8 @@ impl World {
     fn retries(&mut self, job: JobId, failure: AttemptFailure) -> bool {
         self.tally.failed_attempts += 1;
         let random = self.dice.unit();
-        let NextStep::RetryAfterMillis(millis) = self.queue.next_step(job, failure, random) else {
+        let step = self.queue.next_step(job, failure, self.now, random);
+        let NextStep::RetryAfterMillis(millis) = step else {
             return false;
         };
         let due_at = after(self.now, millis as f64 / 1e3);

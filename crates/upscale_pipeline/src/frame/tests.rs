@@ -18,6 +18,7 @@ fn job() -> Job {
         result_bytes_max: RESULT_BYTES_MAX,
         memory_bytes_max: 1 << 30,
         cpu_seconds_max: 100,
+        required: Parts::REQUIRED,
     }
 }
 
@@ -37,6 +38,12 @@ fn facts() -> Facts {
         },
         memory_bytes: 5 << 40,
     }
+}
+
+/// As a child does: the job, then the source.
+fn read_all(mut bytes: &[u8]) -> io::Result<(Job, Vec<u8>)> {
+    let (job, source_bytes) = read_job(&mut bytes)?;
+    Ok((job, read_source(&mut bytes, source_bytes)?))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -70,7 +77,7 @@ fn a_job_arrives_as_it_was_given() {
             ..job()
         };
         let bytes = written(&given, b"source");
-        let (arrived, source) = read_job(&mut bytes.as_slice()).unwrap();
+        let (arrived, source) = read_all(&bytes).unwrap();
         assert_eq!((arrived, source.as_slice()), (given, b"source".as_slice()));
     }
 }
@@ -79,7 +86,7 @@ fn a_job_arrives_as_it_was_given() {
 fn a_job_cut_anywhere_is_no_job() {
     let bytes = written(&job(), b"source");
     for end in 0..bytes.len() {
-        let error = read_job(&mut &bytes[..end]).unwrap_err();
+        let error = read_all(&bytes[..end]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{end} bytes");
     }
 }
@@ -87,21 +94,21 @@ fn a_job_cut_anywhere_is_no_job() {
 #[test]
 fn a_job_of_another_version_is_refused_before_it_is_read() {
     let mut bytes = written(&job(), b"source");
-    bytes[3] = 1;
-    let error = read_job(&mut bytes.as_slice()).unwrap_err();
+    bytes[3] = 2;
+    let error = read_all(&bytes).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
 #[test]
 fn a_job_of_more_than_twenty_mebibytes_or_without_threads_is_refused() {
     let too_long = promising(job(), SOURCE_BYTES_MAX as u32 + 1);
-    let error = read_job(&mut too_long.as_slice()).unwrap_err();
+    let error = read_all(&too_long).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let no_threads = Job {
         threads: 0,
         ..job()
     };
-    assert!(read_job(&mut promising(no_threads, 0).as_slice()).is_err());
+    assert!(read_all(&promising(no_threads, 0)).is_err());
 }
 
 #[test]
@@ -172,7 +179,7 @@ fn progress_without_end_is_cut_off() {
 proptest! {
     #[test]
     fn garbage_is_never_more_than_garbage(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        drop(read_job(&mut bytes.as_slice()));
+        drop(read_all(&bytes));
         let (_, progress, _) = read(&bytes);
         prop_assert!(progress <= 1_000);
     }
@@ -212,7 +219,7 @@ proptest! {
         let mut bytes = written(&job(), b"source");
         let end = bytes.len() - b"source".len();
         bytes[at.index(end)] ^= with;
-        if let Ok((given, source)) = read_job(&mut bytes.as_slice()) {
+        if let Ok((given, source)) = read_all(&bytes) {
             prop_assert!(given.threads > 0 && source.len() <= 6);
         }
     }

@@ -73,7 +73,7 @@ async fn claim(
         let (mut handed_out, mut ended) = (Vec::new(), Vec::new());
         for job in due {
             match job.next_attempt(tx.now) {
-                NextAttempt::HandOut(claim) => handed_out.push(claim),
+                NextAttempt::HandOut(claim) => handed_out.push(*claim),
                 NextAttempt::End(task, message) => ended.push((task, message)),
             }
         }

@@ -43,7 +43,7 @@ pub(crate) struct DueJob {
 /// What becomes of a due job.
 pub(crate) enum NextAttempt {
     /// It is handed out, with the fence and crash count to write.
-    HandOut(Claim),
+    HandOut(Box<Claim>),
     /// The task fails with this message.
     End(TaskId, FailureMessage),
 }
@@ -67,7 +67,7 @@ impl DueJob {
             let message = FailureMessage::new("The image_url is not accepted any more.");
             return NextAttempt::End(self.task_id, message);
         };
-        NextAttempt::HandOut(Claim {
+        NextAttempt::HandOut(Box::new(Claim {
             task_id: self.task_id,
             account_id: self.account_id,
             attempt: self.attempt + 1,
@@ -80,7 +80,7 @@ impl DueJob {
             created_at: self.created_at,
             deadline_at: self.deadline_at,
             claimed_at: now,
-        })
+        }))
     }
 }
 

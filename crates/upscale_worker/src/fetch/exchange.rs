@@ -1,7 +1,7 @@
 //! One request and its answer on a fresh connection: what is asked, which answers count, and how the body
 //! is counted while it arrives.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -17,7 +17,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinSet, time::timeout};
 use tokio_rustls::client::TlsStream;
-use upscale_core::limits::SOURCE_BYTES_MAX;
+use upscale_core::{Clock, limits::SOURCE_BYTES_MAX};
 use url::Url;
 
 use super::{FetchBudgets, Room};
@@ -139,7 +139,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
-    moment.duration_since(SystemTime::now()).ok()
+    let now = u64::try_from(Clock::System.now().micros()).ok()?;
+    let moment = moment.duration_since(UNIX_EPOCH).ok()?;
+    Some(moment.saturating_sub(Duration::from_micros(now)))
 }
 
 fn http_failure(error: &hyper::Error, budgets: &FetchBudgets) -> AttemptError {

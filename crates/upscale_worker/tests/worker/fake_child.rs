@@ -4,7 +4,9 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
 use upscale_core::Scale;
-use upscale_pipeline::{Answer, ChildOptions, Facts, Format, Spent, write_answer, write_progress};
+use upscale_pipeline::{
+    Answer, ChildOptions, Facts, Format, Spent, sandbox::Parts, write_answer, write_progress,
+};
 
 /// A folder with what the scripts read and write.
 pub(crate) struct Stage {
@@ -38,6 +40,7 @@ impl Stage {
             threads: 2,
             memory_bytes_max: 1 << 30,
             cpu_seconds_max: 60,
+            required: Parts::NONE,
         }
     }
 

@@ -12,6 +12,7 @@ mod certificates;
 mod children;
 mod downloads;
 mod fake_child;
+mod machine;
 mod name_server;
 mod refusals;
 mod source;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Longer than any delay before another attempt, shorter than a lease.
-const RETRY_SECONDS: i64 = 21;
+pub(crate) const RETRY_SECONDS: i64 = 21;
 const LEASE_SECONDS: i64 = 60;
 
 #[tokio::test]
