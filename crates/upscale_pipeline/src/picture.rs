@@ -355,7 +355,8 @@ mod tests {
                 (result.color.width(), result.color.height()),
                 (width, height)
             );
-            assert!(result.sixteen_bit && result.alpha.is_some());
+            assert!(result.alpha.is_some());
+            assert_eq!((made.facts.channels, made.facts.depth), (4, 16));
         }
     }
 
