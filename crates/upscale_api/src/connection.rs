@@ -5,7 +5,10 @@ use std::{
     io,
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::{Duration, Instant},
 };
@@ -49,6 +52,8 @@ pub(crate) struct Connection {
     pub(crate) network: Option<IpAddr>,
     doing: Mutex<Doing>,
     closed: Notify,
+    /// Whether a handler's answer is about to be written: what hyper writes without one is its own.
+    has_answer: AtomicBool,
 }
 
 impl Connection {
@@ -61,6 +66,7 @@ impl Connection {
                 stalled_since: None,
             }),
             closed: Notify::new(),
+            has_answer: AtomicBool::new(false),
         }
     }
 
@@ -82,6 +88,11 @@ impl Connection {
             false => Phase::Waiting,
         });
         Waiting(Arc::clone(self))
+    }
+
+    /// The next bytes written are a handler's answer.
+    pub(crate) fn begin_answer(&self) {
+        self.has_answer.store(true, Ordering::Relaxed);
     }
 
     /// Tells it to go.
@@ -209,7 +220,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let polled = this.exchange.poll_write(&mut this.stream, cx, bytes);
+        let is_answer = this.connection.has_answer.swap(false, Ordering::Relaxed);
+        let polled = match is_answer {
+            true => Pin::new(&mut this.stream).poll_write(cx, bytes),
+            false => this.exchange.poll_write(&mut this.stream, cx, bytes),
+        };
+        if is_answer && polled.is_pending() {
+            this.connection.begin_answer();
+        }
         self.connection.has_written(polled.is_pending());
         polled
     }
@@ -224,6 +242,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
             return self.poll_write(cx, bytes);
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        if polled.is_ready() {
+            self.connection.has_answer.store(false, Ordering::Relaxed);
+        }
         self.connection.has_written(polled.is_pending());
         polled
     }

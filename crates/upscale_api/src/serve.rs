@@ -301,8 +301,9 @@ async fn answer(
         Peer::Address(address) => drop(request.extensions_mut().insert(address)),
         Peer::User(user) => drop(request.extensions_mut().insert(user)),
     }
-    request.extensions_mut().insert(connection);
+    request.extensions_mut().insert(Arc::clone(&connection));
     let response = router.oneshot(request).await?;
+    connection.begin_answer();
     Ok(response.map(|body| AnswerBody { body, _busy: busy }))
 }
 

@@ -124,6 +124,23 @@ async fn a_head_that_is_too_large_is_431_with_the_limits_and_an_id_that_the_log_
 }
 
 #[tokio::test]
+async fn what_is_no_http_after_a_sound_request_has_an_id_of_its_own() {
+    with_app_set(impatient(), async |app: &App| {
+        let mut stream = TcpStream::connect(app.api).await.unwrap();
+        let sound = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(sound).await.unwrap();
+        let mut first = [0; 4_096];
+        assert!(stream.read(&mut first).await.unwrap() > 0);
+        stream.write_all(b"\x00 no HTTP\r\n\r\n").await.unwrap();
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(statuses(&rest), [400], "{rest}");
+        check("garbage after a request", &rest, false);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn broken_bodies_end_in_one_4xx_or_a_closed_connection() {
     with_app_set(impatient(), async |app: &App| {
         for (name, bytes) in broken_bodies() {
