@@ -83,13 +83,18 @@ impl World {
 
     /// A paid account's key.
     pub(crate) async fn key(&self) -> Result<String, AnyError> {
-        let account = self.store.create_account("honest").await?.id;
+        let account = self.store.accounts().create("honest").await?.id;
         let credits = Credits::parse("100")?;
         let reference = format!("a payment of {account}");
         self.store
-            .credit_account(&account, credits, &reference)
+            .accounts()
+            .credit(&account, credits, &reference)
             .await?;
-        let key = self.store.create_key(&account, Permission::All, "").await?;
+        let key = self
+            .store
+            .accounts()
+            .create_key(&account, Permission::All, "")
+            .await?;
         Ok(key.ok_or("no account")?.1.reveal().to_owned())
     }
 
@@ -97,7 +102,7 @@ impl World {
         let key = self.key().await?;
         let create = Asking::create(self.api, &key, 0);
         create.send(Ipv4Addr::LOCALHOST).await?;
-        let claim = self.store.claim("honest", 1).await?.remove(0);
+        let claim = self.store.tasks().claim("honest", 1, &[]).await?.remove(0);
         let file = ResultFile {
             name: random_token()?,
             sha256: "0".repeat(64),
@@ -111,6 +116,7 @@ impl World {
         let settlement = Settlement::Succeeded(file);
         let settled =
             self.store
+                .tasks()
                 .settle(&claim.task_id, claim.attempt, settlement, Spent::slot(1.0));
         settled.await?;
         let read = Asking::read(self.api, &key, claim.task_id.as_str());

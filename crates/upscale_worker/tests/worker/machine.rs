@@ -65,7 +65,7 @@ async fn a_child_killed_for_memory_is_tried_again_alone_and_counts_as_nothing() 
         world.order("/a.png", World::good_source()).await,
         world.order("/b.png", World::good_source()).await,
     ];
-    let claims = world.store.claim("a test", 2).await.unwrap();
+    let claims = world.store.tasks().claim("a test", 2, &[]).await.unwrap();
     let (_release, released) = watch::channel(false);
     let turns = tokio::join!(
         worker.work_once(&claims[0], released.clone()),
