@@ -159,7 +159,11 @@ pub(crate) const METRICS: &[Metric] = &[
         &["succeeded", "failed", "retry_later", "released", "lost"],
     )]),
     counter("upscale_attempt_failures_total", "Failed attempts by kind")
-        .by(&[("failure", &["permanent", "transient", "crash"])]),
+        .by(&[("failure", &["permanent", "transient", "crash", "busy"])]),
+    counter(
+        "upscale_store_retries_total",
+        "Results that could not be stored at once and are tried again",
+    ),
     metric(
         "upscale_stage_seconds",
         Histogram(STAGE_SECONDS),
