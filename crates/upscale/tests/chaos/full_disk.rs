@@ -136,7 +136,11 @@ fn a_result_that_finds_no_room_is_stored_when_there_is() {
     disk.make_room();
     assert_eq!(customer.wait(&id).json()["status"], "succeeded");
     assert_eq!(world.operator.money(&customer.account), (300, 0, 700));
-    assert_eq!(world.host.hits("/held.png"), 1, "the work is not done twice");
+    assert_eq!(
+        world.host.hits("/held.png"),
+        1,
+        "the work is not done twice"
+    );
     assert!(no_half_file(&world.data().join("results")));
     world.finish();
     drop(disk);
