@@ -1,9 +1,9 @@
 //! How much of something that many share one of them may hold.
 
 /// What one party may hold of a pool in which `free` are left: one part in `parts` of what is free, at least 1 and at
-/// most `most`; whether one is free is for the pool to say. A party alone gets what it can use; the more the others hold, the less a further one is
-/// given, so a newcomer finds something free whoever came before. Dynamic thresholds: A. K. Choudhury and E. L. Hahne,
-/// "Dynamic queue length thresholds for multipriority packet switches", IEEE/ACM Transactions on Networking 6 (1998).
+/// most `most`; whether one is free is for the pool to say. The more a pool is used, the less a further party is given,
+/// so a newcomer finds something free. Dynamic thresholds: A. K. Choudhury and E. L. Hahne, "Dynamic queue length
+/// thresholds for shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998.
 #[must_use]
 pub fn fair_share(most: usize, free: usize, parts: usize) -> usize {
     most.min((free / parts.max(1)).max(1))

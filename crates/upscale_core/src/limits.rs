@@ -33,7 +33,7 @@ pub const DEADLINE_SECONDS: i64 = 270;
 pub const LEASE_SECONDS: i64 = 60;
 /// A worker renews its claims this often; four beats fit into a lease.
 pub const HEARTBEAT_SECONDS: i64 = 15;
-/// Attempts that may vanish (crash, kill, lost lease) before a task is poison: fails and is refunded.
+/// Attempts that may vanish (crash, lost lease) before a task is poison: fails and is refunded.
 pub const CRASHES_MAX: u32 = 2;
 /// From the first transient failure of a task (source 5xx, timeouts) on, it is tried again for this long; a failure after
 /// that fails it and refunds. An outage of 30 s passes, and two thirds of the deadline are left to the work.

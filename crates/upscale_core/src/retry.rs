@@ -7,9 +7,9 @@ use crate::limits::{CRASHES_MAX, RETRY_DELAY_SECONDS_MAX, TRANSIENT_SECONDS_MAX}
 pub enum AttemptFailure {
     /// Trying again cannot help: the source says no, is no image, is over a cap, is forbidden.
     Permanent,
-    /// It may pass: timeouts, source 5xx or 429.
+    /// It may pass: timeouts, source 5xx or 429, or this machine, such as a child that was killed for memory.
     Transient,
-    /// The attempt vanished: the child crashed or was killed, or a lease ran out.
+    /// The attempt vanished: the child crashed, or a lease ran out.
     Crash,
     /// Others were first, and nothing went wrong: the attempt counts as nothing.
     Busy,

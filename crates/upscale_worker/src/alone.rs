@@ -1,5 +1,5 @@
-//! Children side by side, and one alone: whom the kernel killed when memory was out is tried once more with nobody beside
-//! it. Its picture is not blamed for what the sum of all took.
+//! Children side by side, and one alone: one that the kernel killed when memory was out is tried once more with no other
+//! beside it. Its picture is not blamed for what the sum of all took.
 
 use tokio::sync::RwLock;
 use upscale_pipeline::{CheckedResult, ChildEnd, ChildOptions, Job};
@@ -21,7 +21,7 @@ impl Company {
         }
     }
 
-    /// Runs one child to its end, and a second one alone after one that somebody else killed.
+    /// Runs one child to its end, and a second one alone after one that another process killed.
     ///
     /// # Errors
     /// [`ChildEnd`]; killed means killed while it was alone.

@@ -11,8 +11,8 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
-use upscale_core::{AttemptFailure, ResultFile, hex, random_token};
-use upscale_pipeline::{CheckedResult, Job};
+use upscale_core::{ResultFile, hex, random_token};
+use upscale_pipeline::{CheckedResult, ChildEnd, Job};
 use upscale_store::{Claim, Results, Stages};
 
 use crate::{
@@ -84,11 +84,8 @@ impl<'a> Attempt<'a> {
         self.stage = Stage::WaitingForSlot;
         self.slot.take().await;
         self.stage = Stage::Upscaling;
-        let upscaled = self.upscale(claim, &source, &tools.company, cores).await;
+        let upscaled = self.upscale(claim, &source, tools, cores).await;
         drop(source);
-        if matches!(&upscaled, Err(error) if error.failure == AttemptFailure::Permanent) {
-            tools.fetcher.source_was_refused(claim.account_id);
-        }
         let upscaled = upscaled?;
         self.stage = Stage::Storing;
         // Nobody closes the semaphore, so there is always a place.
@@ -129,19 +126,22 @@ impl<'a> Attempt<'a> {
         &mut self,
         claim: &Claim,
         source: &Source,
-        company: &Company,
+        tools: &Tools,
         cores: Option<u32>,
     ) -> Result<CheckedResult, AttemptError> {
-        let mut job = company.child.job(claim.parameters);
+        let mut job = tools.company.child.job(claim.parameters);
         if let Some(cores) = cores {
             job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
         let upscaled = self
             .slot
-            .wide_for(ALONE_MAX, company.upscale(&job, source.bytes()))
-            .await
-            .map_err(AttemptError::from);
+            .wide_for(ALONE_MAX, tools.company.upscale(&job, source.bytes()))
+            .await;
+        if matches!(upscaled, Err(ChildEnd::Refused(_))) {
+            tools.fetcher.source_was_refused(claim.account_id);
+        }
+        let upscaled = upscaled.map_err(AttemptError::from);
         self.stages.picture_micros = self.watch.child_ended(started, &upscaled);
         if let Ok(upscaled) = &upscaled {
             log_facts(claim, &job, upscaled);

@@ -8,7 +8,7 @@ use std::{
 
 use super::{downloads::PARTS, places::Places};
 
-/// Addresses remembered before those that nobody uses are forgotten.
+/// Addresses remembered before those out of use are forgotten.
 const KEPT: usize = 1_024;
 
 /// A pool for each address that is in use.

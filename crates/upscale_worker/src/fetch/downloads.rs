@@ -68,10 +68,7 @@ pub(crate) struct Permit {
 
 /// Room for the bytes of one source, as they arrive.
 #[derive(Debug)]
-pub(super) struct Room {
-    place: Place,
-    pieces: usize,
-}
+pub(super) struct Room(Place);
 
 impl Downloads {
     pub(super) fn new(budgets: &FetchBudgets) -> Self {
@@ -94,10 +91,7 @@ impl Downloads {
 
     /// Room for a source that has not begun to arrive.
     pub(super) fn room(&self, account: AccountId) -> Room {
-        Room {
-            place: self.bytes.none(account),
-            pieces: 0,
-        }
+        Room(self.bytes.none(account))
     }
 
     /// Downloads that could begin now, if each were another account's.
@@ -165,17 +159,13 @@ impl Room {
     /// # Errors
     /// Busy: the account's sources hold their share of this process' memory.
     pub(super) fn reach(&mut self, bytes: usize) -> Result<(), AttemptError> {
-        let more = bytes.div_ceil(PIECE).saturating_sub(self.pieces);
-        if more == 0 {
+        let more = bytes.div_ceil(PIECE).saturating_sub(self.0.count());
+        if more == 0 || self.0.grow(more, usize::MAX) {
             return Ok(());
         }
-        if !self.place.grow(more, usize::MAX) {
-            return Err(AttemptError::busy(
-                "Other sources of the account were still being worked on.",
-            ));
-        }
-        self.pieces += more;
-        Ok(())
+        Err(AttemptError::busy(
+            "Other sources of the account were still being worked on.",
+        ))
     }
 }
 

@@ -83,7 +83,7 @@ impl Places {
         self.lock().by.keys().copied().collect()
     }
 
-    /// Places that nobody holds.
+    /// Places that are free.
     pub(super) fn free(&self) -> usize {
         self.lock().free
     }
@@ -100,6 +100,11 @@ impl Held {
 }
 
 impl Place {
+    /// How many it holds.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Takes so many more, all or none of them; `most` is what the account may hold of the pool in all.
     pub(super) fn grow(&mut self, by: usize, most: usize) -> bool {
         let mut held = self.pool.lock();
@@ -116,7 +121,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Who got nothing must wake nobody: that would be itself, without end.
+        // A place that was never given wakes no waiter: that would be itself, without end.
         if self.count == 0 {
             return;
         }
