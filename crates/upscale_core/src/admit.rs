@@ -66,7 +66,7 @@ pub struct AccountFacts {
 /// What is known about the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueFacts {
-    /// Jobs that wait or are being worked on, whoever's they are and wherever they stand.
+    /// Jobs that wait or are being worked on, anyone who's they are and wherever they stand.
     pub open_jobs: u32,
     /// Jobs that live workers take at a time; 0 when none has reported lately.
     pub live_slots: u32,
@@ -149,7 +149,7 @@ pub fn admit(
 }
 
 /// When a task accepted now is over at the latest. All open jobs count, those it would be taken before as
-/// well: they were promised the same deadline, and whoever is let past them must leave them the time. A place
+/// well: they were promised the same deadline, and anyone who is let past them must leave them the time. A place
 /// further back counts as time, so that when room gets scarce it goes to those who hold least of it.
 fn seconds_until_done(account: AccountFacts, queue: QueueFacts) -> f64 {
     predicted_seconds(queue) + seconds_behind(account.active_tasks) as f64
@@ -192,7 +192,7 @@ pub fn poll_after_seconds(created_at: Timestamp, now: Timestamp) -> i64 {
 }
 
 /// A job's place in the queue: a burst of one account interleaves with newcomers instead of starving
-/// them, two seconds behind for each task the account already has active. After at most 38 s nobody new is
+/// them, two seconds behind for each task the account already has active. After at most 38 s no one new is
 /// let past it.
 #[must_use]
 pub fn priority_at(created_at: Timestamp, active_tasks: u32) -> Timestamp {
@@ -278,7 +278,7 @@ mod tests {
             admit(1, 0, with(1, 3)),
             Admission::ActiveLimit { .. }
         ));
-        // Nobody stands further back than 38 s, whatever his limit.
+        // No one stands further back than 38 s, whatever his limit.
         assert_eq!(priority_at(NOON, 500), NOON.plus_seconds(38));
     }
 

@@ -68,7 +68,7 @@ impl Timestamp {
 pub enum Clock {
     /// The system's clock.
     System,
-    /// Microseconds since the Unix epoch, moved by whoever holds the other end.
+    /// Microseconds since the Unix epoch, moved by anyone who holds the other end.
     Manual(Arc<AtomicI64>),
 }
 

@@ -1,4 +1,4 @@
-//! E-mail addresses as people sign in with them: one spelling an address, so that nobody signs up twice by case.
+//! Email addresses as people sign in with them: one spelling an address, so that no one signs up twice by case.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Email(String);
 
 /// The text is no e-mail address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("An e-mail address looks like name@example.com and has at most {CHARS_MAX} characters.")]
+#[error("An email address looks like name@example.com and has at most {CHARS_MAX} characters.")]
 pub struct NotAnEmail;
 
 impl Email {

@@ -13,7 +13,7 @@ pub enum InvalidRequest {
     #[error("Content-Type must be application/json.")]
     ContentType,
     /// The body is packed.
-    #[error("Content-Encoding is not supported: send the body as it is.")]
+    #[error("Content-Encoding is not supported. Send the body uncompressed.")]
     ContentEncoding,
     /// Anything about the request that no other code names.
     #[error("{0}")]

@@ -4,6 +4,7 @@
 mod admit;
 mod api_key;
 mod clock;
+mod clock_watch;
 mod condition;
 mod credits;
 mod email;
@@ -12,10 +13,13 @@ mod idempotency;
 mod ids;
 mod invalid_request;
 pub mod limits;
+mod look;
 mod parameters;
 mod payment;
 mod pixels;
+mod recovery_code;
 mod retry;
+mod samples;
 mod scale;
 mod secret_token;
 mod share;
@@ -30,6 +34,7 @@ pub use admit::{
 };
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
+pub use clock_watch::ClockWatch;
 pub use condition::{Compression, Condition, Estimate, Subsampling};
 pub use credits::{Credits, NotCredits};
 pub use email::{Email, NotAnEmail};
@@ -40,15 +45,20 @@ pub use ids::{
     random_bytes, random_token,
 };
 pub use invalid_request::InvalidRequest;
+pub use look::{Look, NotALook};
 pub use parameters::Parameters;
 pub use payment::{Currency, NotCurrency, Package, Returns, credits_to_take_back, returned_amount};
 pub use pixels::{Pixels, Rows, WrongSampleCount};
-pub use retry::{AttemptFailure, Failures, NextStep, after_failure};
+pub use recovery_code::RecoveryCode;
+pub use retry::{AttemptFailure, Failures, NextStep, after_failure, after_interruption_millis};
+pub use samples::{SAMPLES, Sample};
 pub use scale::Scale;
 pub use secret_token::{SecretToken, TokenHash};
 pub use share::{slots_of_image, threads_of_slots};
 pub use source_url::{SourceUrl, parse_target};
-pub use task::{FAILURE_CODE, FailureMessage, NewTask, RefundStatus, ResultFile, Task, TaskState};
+pub use task::{
+    FAILURE_CODE, FailureMessage, NewTask, Preview, RefundStatus, ResultFile, Task, TaskState,
+};
 pub use trace::{Fact, Span, SpanId, SpanKind, TraceId, TraceParent, listen_to_spans, record_span};
 pub use typed::{
     check_one_line, parse_name, parse_own_limit, parse_reason, parse_reference,

@@ -29,12 +29,17 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
 pub const SOURCE_URL_BYTES_MAX: usize = 2_048;
 /// A task is terminal this long after acceptance unless configured otherwise; clients give up at 300 s.
 pub const DEADLINE_SECONDS: i64 = 270;
+/// A request that asks to be held until its task is over (`Prefer: wait=N`) is held this long at most.
+pub const WAIT_SECONDS_MAX: u64 = 30;
 /// A claim is lost this long after its last heartbeat.
 pub const LEASE_SECONDS: i64 = 60;
 /// A worker renews its claims this often; four beats fit into a lease.
 pub const HEARTBEAT_SECONDS: i64 = 15;
-/// Attempts that may vanish (crash, lost lease) before a task is poison: fails and is refunded.
+/// Crashes of a task's own child after which it fails and is refunded. Attempts that ended with their process or their
+/// lease are interruptions: they are not held against the image.
 pub const CRASHES_MAX: u32 = 2;
+/// Interruptions after which an image is processed with no other beside it.
+pub const INTERRUPTIONS_BEFORE_ALONE: u32 = 2;
 /// From the first transient failure of a task (source 5xx, timeouts) on, it is tried again for this long; a failure after
 /// that fails it and refunds. An outage of 30 s passes, and two thirds of the deadline are left to the work.
 pub const TRANSIENT_SECONDS_MAX: i64 = 90;
@@ -49,8 +54,21 @@ pub const SIGNING_KEY_OVERLAP_SECONDS: i64 = RESULT_URL_SECONDS + 60;
 pub const RESULT_RETENTION_HOURS: i64 = 48;
 /// No configuration may keep result files for less than this.
 pub const RESULT_RETENTION_HOURS_MIN: i64 = 24;
-/// Task records and their idempotency keys live this long.
+/// Task records live this long.
 pub const RECORD_RETENTION_DAYS: i64 = 90;
+/// Idempotency keys live so many times as long as their records, and answer with what is left of their tasks: a clock that is
+/// ahead by a record's life must not charge a key twice.
+pub const KEYS_OUTLIVE_RECORDS: i64 = 2;
+/// A result that is past its retention is removed no earlier than this after that was first seen.
+pub const RESULT_DUE_SECONDS: i64 = 3_600;
+/// The store's clock is looked at this often while the service runs.
+pub const CLOCK_LOOK_SECONDS: i64 = 60;
+/// Two looks in a row further apart than this are a step of the clock, or a service that was off.
+pub const CLOCK_AHEAD_SECONDS_MAX: i64 = 3_600;
+/// A clock that is this far behind its last look stepped back; processes of one service differ by less.
+pub const CLOCK_BACK_SECONDS_MAX: i64 = 60;
+/// After a step of the clock nothing is deleted until the service has run for this long.
+pub const DELETION_PAUSE_SECONDS: i64 = 3_600;
 /// A result file that no task names is an orphan of a lost attempt and is removed after this long.
 pub const ORPHAN_SECONDS: i64 = 3_600;
 /// First and longest polling interval offered to clients, in seconds.
@@ -63,6 +81,10 @@ pub const REFERENCE_BYTES_MAX: usize = 200;
 pub const REASON_CHARS_MAX: usize = 500;
 /// Orders of credits one account may begin within an hour: each makes a session at the payment service.
 pub const CHECKOUTS_PER_HOUR: u32 = 20;
+/// API keys of one account that work at a time; a rotated key counts until its overlap is over.
+pub const LIVE_KEYS_MAX: u32 = 50;
+/// A revoked key is listed this long after its revocation; then it is forgotten, and refused as any unknown key is.
+pub const REVOKED_KEY_DAYS: i64 = 90;
 /// Longest account or key name, in characters.
 pub const NAME_CHARS_MAX: usize = 100;
 
@@ -79,3 +101,8 @@ pub const fn source_pixels_max(parameters: Parameters) -> u64 {
         (Scale::X4, true) => 500_000,
     }
 }
+
+/// Longest side of a thumbnail in pixels: shown at half of it, for screens with two dots a pixel.
+pub const THUMBNAIL_SIDE_MAX: u32 = 160;
+/// Largest thumbnail in bytes, inclusive: 160 × 160 samples of noise, and the frame of a PNG.
+pub const THUMBNAIL_BYTES_MAX: u32 = 80_000;

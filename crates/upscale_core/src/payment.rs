@@ -84,7 +84,7 @@ pub struct Package {
     pub name: String,
     /// What the buyer gets, above 0.
     pub credits: Credits,
-    /// What he pays, above 0, in the currency's smallest unit.
+    /// What the customer pays, above 0, in the currency's smallest unit.
     pub price: i64,
     /// In which currency.
     pub currency: Currency,

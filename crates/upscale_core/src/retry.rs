@@ -9,7 +9,8 @@ pub enum AttemptFailure {
     Permanent,
     /// It may pass: timeouts, source 5xx or 429, or this machine, such as a child that was killed for memory.
     Transient,
-    /// The attempt vanished: the child crashed, or a lease ran out.
+    /// The child crashed on this image. An attempt that ended with its process or its lease is none: see
+    /// [`after_interruption_millis`].
     Crash,
     /// Others were first, and nothing went wrong: the attempt counts as nothing.
     Busy,
@@ -20,7 +21,7 @@ pub enum AttemptFailure {
 pub struct Failures {
     /// Transient ones.
     pub transient: u32,
-    /// Attempts that vanished.
+    /// Crashes of the task's own child.
     pub crashes: u32,
     /// Since the first transient one; 0 when it is this one.
     pub failing_for_seconds: i64,
@@ -70,6 +71,17 @@ pub fn after_failure(
     NextStep::RetryAfterMillis(delay.max(retry_after_millis.min(LONGEST_MILLIS)))
 }
 
+/// Milliseconds until a task is due again whose process died, `interruptions` times so far: at once after the first.
+/// The cause is not known, so it never fails the task. Should the image be the cause, the growing delay leaves the
+/// machine to others, and the deadline ends it.
+#[must_use]
+pub fn after_interruption_millis(interruptions: u32) -> u64 {
+    match interruptions.saturating_sub(2) {
+        _ if interruptions < 2 => 0,
+        doublings => (BACKOFF_BASE_MILLIS << doublings.min(16)).min(BACKOFF_CAP_MILLIS),
+    }
+}
+
 fn backoff_millis(failures: Failures) -> u64 {
     let exponent = failures
         .transient
@@ -82,6 +94,7 @@ fn backoff_millis(failures: Failures) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DEADLINE_SECONDS;
 
     fn after(failure: AttemptFailure, [transient, crashes]: [u32; 2], random: f64) -> NextStep {
         let failures = Failures {
@@ -130,7 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn two_crashes_are_poison() {
+    fn an_interrupted_task_is_due_at_once_the_first_time_and_at_most_18_times_within_its_deadline()
+    {
+        let delays = [1, 2, 3, 4, 5, 6, 7, u32::MAX].map(after_interruption_millis);
+        let expected = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 20_000, 20_000];
+        assert_eq!(delays, expected);
+        let waited = (1..=18).map(after_interruption_millis).sum::<u64>();
+        assert!(waited as i64 > DEADLINE_SECONDS * 1_000, "{waited} ms");
+    }
+
+    #[test]
+    fn two_crashes_of_its_own_child_fail_a_task() {
         assert_eq!(
             after(AttemptFailure::Crash, [0, 1], 1.0),
             NextStep::RetryAfterMillis(1_000)

@@ -1,5 +1,5 @@
 //! Secrets that a browser or a mail carries for us: 256 random bits in hex. The store keeps only their hash, so
-//! that who reads the database can sign in as nobody.
+//! that who reads the database can sign in as no one.
 
 use std::fmt;
 
@@ -54,6 +54,11 @@ impl fmt::Debug for SecretToken {
 }
 
 impl TokenHash {
+    /// Of another kind of secret: SHA-256 in lower-case hex.
+    pub(crate) fn of(hex: String) -> Self {
+        Self(hex)
+    }
+
     /// 64 lower-case hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -3,7 +3,7 @@
 
 /// Slots that one image holds while it is computed, its own among them: an equal share of all `slots` among the
 /// `images` that hold one now, this one included, but never more than the `free` ones beside its own. Slots are never
-/// taken from somebody, so the sum over all images is at most `slots`.
+/// taken from someone, so the sum over all images is at most `slots`.
 #[must_use]
 pub fn slots_of_image(slots: u32, images: u32, free: u32) -> u32 {
     (slots / images.max(1)).clamp(1, free.saturating_add(1))

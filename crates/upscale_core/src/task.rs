@@ -1,6 +1,6 @@
 //! A task as everyone sees it: what was ordered, and the three states it can be in.
 
-use crate::{AccountId, Credits, Parameters, SourceUrl, TaskId, Timestamp, limits};
+use crate::{AccountId, Credits, Look, Parameters, SourceUrl, TaskId, Timestamp, limits};
 
 /// What a customer orders, after defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct NewTask {
 /// One task of one account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its name for ever.
+    /// Its name forever.
     pub id: TaskId,
     /// Who alone may read it.
     pub account_id: AccountId,
@@ -59,12 +59,25 @@ pub struct ResultFile {
     pub width: u32,
     /// Rows of the PNG.
     pub height: u32,
+    /// What pages show of it before its bytes; none of results that older programs made.
+    pub preview: Option<Preview>,
+    /// The look of our networks that made it; none of older results and of models that an operator brought.
+    pub look: Option<Look>,
+}
+
+/// How a result is shown before it is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preview {
+    /// Length of the thumbnail that lies beside the result's file; 0 when none was stored.
+    pub thumbnail_bytes: u32,
+    /// Where the result differs most from its smoothly enlarged source: columns and rows in thousandths of its sides.
+    pub focus_permille: [u16; 2],
 }
 
 /// Where the reserved credits of a failed task are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefundStatus {
-    /// About to be returned; a crash here is finished by whoever comes next.
+    /// About to be returned; a crash here is finished by anyone who comes next.
     Pending,
     /// Available again.
     Refunded,

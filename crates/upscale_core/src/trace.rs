@@ -1,6 +1,6 @@
 //! What became of a task, as intervals on one trace: rooms record them by name and know nothing of who listens, as
 //! they count. The trace's id is the task's own 128 bits, so that every process joins the same one without
-//! telling the next, and a second life of a task after a crash joins it too. Nothing is kept when nobody listens.
+//! telling the next, and a second life of a task after a crash joins it too. Nothing is kept when no one listens.
 
 use std::{
     borrow::Cow,
@@ -213,12 +213,12 @@ type Listener = Box<dyn Fn(Span) + Send + Sync>;
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 
 /// Hands every span to the listener from now on. It is called where the work is done, so it must not wait.
-/// False when somebody listens already.
+/// False when someone listens already.
 pub fn listen_to_spans(listener: impl Fn(Span) + Send + Sync + 'static) -> bool {
     LISTENER.set(Box::new(listener)).is_ok()
 }
 
-/// Records what `make` says, which is not asked when nobody listens.
+/// Records what `make` says, which is not asked when no one listens.
 pub fn record_span(make: impl FnOnce() -> Span) {
     if let Some(listener) = LISTENER.get() {
         listener(make());

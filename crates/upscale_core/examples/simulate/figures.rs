@@ -101,7 +101,7 @@ fn utilisation(world: &World, scenario: &Scenario, window: usize) -> f64 {
 }
 
 /// Jain's index (Jain, Chiu and Hawe, 1984) of what each customer got, in units of the max-min fair share of all
-/// that was done; 1 when nobody was favoured.
+/// that was done; 1 when no one was favoured.
 fn jain(world: &World) -> f64 {
     let mut got = vec![0_u64; world.tally.wanted_by.len()];
     for job in &world.queue.jobs {
@@ -121,7 +121,7 @@ fn jain(world: &World) -> f64 {
     sum * sum / (number * squares)
 }
 
-/// Everybody gets what he wants or the same as all others who want more (water filling).
+/// Everyone gets what they want, or the same as all others who want more (water filling).
 fn fair_shares(wanted: &[u64], capacity: f64) -> Vec<f64> {
     let filled = |level: f64| {
         wanted

@@ -51,8 +51,8 @@ pub(crate) struct Job {
     prio_at: Timestamp,
     transient_failures: u32,
     failing_since: Option<Timestamp>,
-    /// Its lease ran out: the claim that finds it counts a crash.
-    was_claimed: bool,
+    /// Attempts that ended with their machine.
+    pub(crate) interruptions: u32,
 }
 
 impl Job {
@@ -176,26 +176,19 @@ impl Queue {
             prio_at,
             transient_failures: 0,
             failing_since: None,
-            was_claimed: false,
+            interruptions: 0,
         });
         self.due.insert((prio_at.micros(), id));
         id
     }
 
-    /// The first due job under a new attempt; poison ends here instead, and so does what is overdue.
+    /// The first due job under a new attempt; what is overdue ends here instead.
     pub(crate) fn claim(&mut self, now: Timestamp) -> Option<JobId> {
         while let Some((_, id)) = self.due.pop_first() {
             let job = &mut self.jobs[id as usize];
             if job.deadline_at <= now {
                 continue; // The reaper has it in this very second.
             }
-            job.crashes += u32::from(job.was_claimed);
-            let step = after_failure(AttemptFailure::Crash, job.failures(now), 0, 0.0);
-            if job.was_claimed && step == NextStep::Fail {
-                self.end(id, Standing::Failed, now);
-                continue;
-            }
-            job.was_claimed = false;
             job.attempt += 1;
             job.standing = Standing::Claimed;
             job.first_claimed_at.get_or_insert(now);
@@ -210,11 +203,11 @@ impl Queue {
         job.attempt == attempt && job.standing == Standing::Claimed
     }
 
-    /// Nobody renewed the lease: the job is due again.
+    /// No one renewed the lease: the job is due again.
     pub(crate) fn lease_over(&mut self, id: JobId) {
         let job = &mut self.jobs[id as usize];
         job.standing = Standing::Waiting;
-        job.was_claimed = true;
+        job.interruptions += 1;
         self.due.insert((job.prio_at.micros(), id));
     }
 

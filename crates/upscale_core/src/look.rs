@@ -1,0 +1,85 @@
+//! How a result is to look: what the network draws where the source leaves several answers open.
+
+use std::{fmt, str::FromStr};
+
+/// The look of a result. No parameter of an order: it is chosen for the whole service, or for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Look {
+    /// The least square error: the mean of all that could be there, smooth where the source does not say.
+    #[default]
+    Faithful,
+    /// Finer than `Faithful`: half of what the crisper weights draw.
+    Natural,
+    /// As much fine contrast as photographs have, drawn where the source only hints at it.
+    Crisp,
+}
+
+impl Look {
+    /// All of them, the softest first.
+    pub const ALL: [Self; 3] = [Self::Faithful, Self::Natural, Self::Crisp];
+
+    /// Its name in flags, headers and the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Faithful => "faithful",
+            Self::Natural => "natural",
+            Self::Crisp => "crisp",
+        }
+    }
+
+    /// Share of the crisper weights in its network, 0..1. With all of them drawn
+    /// graphics lose up to 0.16 dB at 4x (`training/upscale_training/look_gates.py`).
+    #[must_use]
+    pub const fn crisp_share(self) -> f32 {
+        match self {
+            Self::Faithful => 0.0,
+            Self::Natural => 0.5,
+            Self::Crisp => 0.75,
+        }
+    }
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that names no look.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no look; there are faithful, natural and crisp")]
+pub struct NotALook(pub String);
+
+impl FromStr for Look {
+    type Err = NotALook;
+
+    fn from_str(text: &str) -> Result<Self, NotALook> {
+        let found = Self::ALL.into_iter().find(|look| look.as_str() == text);
+        found.ok_or_else(|| NotALook(text.chars().take(40).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_refused() {
+        for look in Look::ALL {
+            assert_eq!(look.to_string().parse(), Ok(look));
+        }
+        let error = "Crisp".parse::<Look>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"Crisp\" is no look; there are faithful, natural and crisp"
+        );
+    }
+
+    #[test]
+    fn looks_go_from_the_softest_to_the_crispest() {
+        let shares = Look::ALL.map(Look::crisp_share);
+        assert!(shares[0] == 0.0 && shares[2] <= 1.0, "{shares:?}");
+        assert!(shares.is_sorted_by(|one, next| one < next));
+    }
+}
