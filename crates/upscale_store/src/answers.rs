@@ -1,25 +1,41 @@
 //! What the store's verbs take and answer: plain facts, the same for every engine.
 
 use upscale_core::{
-    AccountId, AttemptFailure, Credits, FailureMessage, Failures, KeyId, OwnLimits, Parameters,
-    Permission, RequestId, ResultFile, SourceUrl, Task, TaskId, Timestamp,
+    AccountId, ApiKey, AttemptFailure, Credits, FailureMessage, Failures, KeyId, OwnLimits,
+    Parameters, Permission, RequestId, ResultFile, SourceUrl, Task, TaskId, Timestamp,
     limits::CREATE_WINDOW_SECONDS,
 };
 
 use crate::LedgerKind;
 
-/// Why the store could not answer. The caller says 503, logs one line, and changes nothing.
-#[derive(Debug, thiserror::Error)]
+/// Why the store could not answer.
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Busy, locked, full, cut off: the same call may work later. After a failed commit the outcome is unknown.
+    /// Busy, locked, full, cut off before the commit: nothing was changed, and the same call may work later. The caller
+    /// answers 503.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The commit was sent and its answer never came, or says nothing of what is on the disk: everything was changed or
+    /// nothing was. The same call, repeated, finds out. The caller answers 504.
+    #[error("the outcome of the write is unknown: {0}")]
+    OutcomeUnknown(String),
     /// An argument breaks a rule that the caller keeps: nothing was done, and the same call will never do better.
     #[error("the store refuses {0}")]
     Refused(String),
-    /// A row breaks a rule that this code keeps: somebody must look.
+    /// A row breaks a rule that this code keeps: someone must look.
     #[error("the store holds something impossible: {0}")]
     Corrupt(String),
+}
+
+impl StoreError {
+    /// For writes of which the caller is told nothing, such as a count or a probe: whether they took effect does not
+    /// matter, only that the store did not answer.
+    pub(crate) fn of_no_consequence(self) -> Self {
+        match self {
+            Self::OutcomeUnknown(why) => Self::Unavailable(why),
+            error => error,
+        }
+    }
 }
 
 /// How the store behaves; the defaults are the contract's.
@@ -55,7 +71,7 @@ impl Default for StoreOptions {
 /// An account and its money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name for ever.
+    /// Its name forever.
     pub id: AccountId,
     /// What the operator or owner calls it.
     pub name: String,
@@ -107,10 +123,57 @@ pub struct KeyRecord {
     pub last_used_at: Option<Timestamp>,
     /// From when on it is refused (a rotation sets a moment in the future).
     pub revoked_at: Option<Timestamp>,
+    /// Whether it worked when this was read.
+    pub is_live: bool,
     /// The last characters of the secret, to recognise it by.
     pub hint: String,
     /// What its owner calls it; may be empty.
     pub name: String,
+}
+
+impl KeyRecord {
+    /// Where a list goes on after this key.
+    #[must_use]
+    pub fn cursor(&self) -> KeyCursor {
+        KeyCursor {
+            is_live: self.is_live,
+            created_at: self.created_at,
+            id: self.id,
+        }
+    }
+}
+
+/// The last key of a page: the next page begins after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyCursor {
+    /// Whether it worked; those that work are listed first.
+    pub is_live: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Its name.
+    pub id: KeyId,
+}
+
+/// What became of a new key, or of a rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyOutcome {
+    /// There it is, with its secret this once.
+    Made(KeyRecord, ApiKey),
+    /// The account has as many keys that work as it may (50); nothing changed.
+    TooMany,
+    /// There is no such account, or no such key that works.
+    Unknown,
+}
+
+impl KeyOutcome {
+    /// The key and its secret, if one was made.
+    #[must_use]
+    pub fn made(self) -> Option<(KeyRecord, ApiKey)> {
+        match self {
+            Self::Made(record, key) => Some((record, key)),
+            Self::TooMany | Self::Unknown => None,
+        }
+    }
 }
 
 /// Who is calling: what authentication needs to know, read in one query.
@@ -206,8 +269,10 @@ pub struct Claim {
     pub transient_failures: u32,
     /// When they began; none before the first.
     pub failing_since: Option<Timestamp>,
-    /// Attempts that vanished so far (this claim not counted).
+    /// Crashes of its own child so far.
     pub crashes: u32,
+    /// Attempts so far that ended with their process or their lease.
+    pub interruptions: u32,
     /// Where the source is.
     pub source_url: SourceUrl,
     /// What was ordered.
@@ -281,7 +346,7 @@ pub struct SigningKey {
 pub enum OldLinks {
     /// They work until they expire.
     Expire,
-    /// They are refused from now on: the old secret is known to a stranger.
+    /// They are refused from now on: the old secret has leaked.
     Refuse,
 }
 
@@ -316,7 +381,7 @@ pub struct AuditReport {
 /// One broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// `I1` … `I12`.
+    /// `I1` … `I14`.
     pub invariant: String,
     /// The account, where one can be named.
     pub account_id: Option<AccountId>,

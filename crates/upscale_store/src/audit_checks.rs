@@ -1,11 +1,11 @@
-//! The invariants that rows can show (I1–I6, I8–I12), each one query that returns what breaks it: nothing,
+//! The invariants that rows can show (I1–I6, I8–I13), each one query that returns what breaks it: nothing,
 //! when all is well. Written in the SQL that both engines speak, so that they check the same.
 
 use upscale_core::AccountId;
 
 use crate::{AuditReport, Breach};
 
-/// Breaches named per invariant; more of the same kind help nobody.
+/// Breaches named per invariant; more of the same kind help no one.
 const NAMED_MAX: u32 = 100;
 
 /// Each account's balances as the ledger has them.
@@ -19,7 +19,7 @@ const BALANCES: &str = "balance AS (SELECT account.id AS account_id, account.ava
 
 /// Invariant, and the query that returns (account or null, detail) for every breach. Correlated counts, not
 /// joins: they read the tasks in the order they lie, in half the time.
-const CHECKS: [(&str, &str); 16] = [
+const CHECKS: [(&str, &str); 20] = [
     (
         "I1",
         "SELECT CAST(NULL AS TEXT), 'came in ' || cash || ', balances ' || balances FROM (
@@ -138,6 +138,31 @@ const CHECKS: [(&str, &str); 16] = [
         "SELECT account.id, 'counts ' || active_tasks || ' active, processing ' || count(task.id)
          FROM account LEFT JOIN task ON task.account_id = account.id AND state = 'processing'
          GROUP BY account.id HAVING active_tasks <> count(task.id)",
+    ),
+    // The database refuses other words; a damaged page or a file from elsewhere may hold them all the same.
+    (
+        "I13",
+        "SELECT account_id, 'ledger line ' || sequence || ' is ' || kind || ': ' || debit || ' to ' || credit
+         FROM ledger WHERE kind || ': ' || debit || ' to ' || credit NOT IN (
+             'purchase: cash to available', 'reserve: available to held', 'charge: held to revenue',
+             'refund: held to available', 'reversal: available to cash', 'reinstatement: cash to available',
+             'adjustment: house to available', 'adjustment: available to house')",
+    ),
+    (
+        "I13",
+        "SELECT account_id, 'task ' || id || ' is ' || state || coalesce(' ' || refund, '') FROM task
+         WHERE state || coalesce(' ' || refund, '') NOT IN
+             ('processing', 'succeeded', 'failed pending', 'failed refunded')",
+    ),
+    (
+        "I13",
+        "SELECT account_id, 'key ' || id || ' may ' || permission FROM api_key
+         WHERE permission NOT IN ('read', 'write', 'all')",
+    ),
+    (
+        "I13",
+        "SELECT account_id, 'payment ' || id || ' is ' || state FROM payment
+         WHERE state NOT IN ('unknown', 'credited', 'refused')",
     ),
 ];
 

@@ -5,6 +5,7 @@ mod accounts;
 mod answers;
 mod audit;
 mod audit_checks;
+mod clock_watch;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
@@ -16,6 +17,9 @@ mod postgres;
 mod results;
 mod retention;
 mod row;
+mod schema;
+mod sealing;
+mod secret_keys;
 mod signing_key;
 mod sqlite;
 mod store;
@@ -29,12 +33,13 @@ pub use accounts::{
     ledger::{LedgerKind, Purse},
 };
 pub use answers::{
-    Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyRecord,
-    LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance, RateWindow, ResultRecord,
-    Settlement, SigningKey, StoreError, StoreOptions,
+    Account, AuditReport, Breach, Caller, Claim, CreateOutcome, FenceOutcome, KeyCursor,
+    KeyOutcome, KeyRecord, LedgerLine, OldLinks, OldTransaction, PurchaseOutcome, QueueGlance,
+    RateWindow, ResultRecord, Settlement, SigningKey, StoreError, StoreOptions,
 };
+pub use clock_watch::ClockLook;
 pub use operator::{
-    AccountCursor, ActionKind, AdjustOutcome, JobRecord, LedgerSum, OnBehalf, Operator,
+    AccountCursor, ActionKind, AdjustOutcome, HourOfWork, JobRecord, LedgerSum, OnBehalf, Operator,
     OperatorAction, OperatorTask, OperatorTaskFilter, RefundOutcome, WorkerRecord,
 };
 pub use payments::{
@@ -42,10 +47,17 @@ pub use payments::{
     PaymentFilter, PaymentNews, PaymentOutcome, PaymentRecord, PaymentState, Payments,
 };
 pub use results::{BucketOptions, CheckStep, Link, ResultBody, Results};
-pub use sqlite::back_up;
+pub use sealing::{Sealed, SecretsReport, StoredSecret};
+pub use secret_keys::{SecretKeys, SecretKeysError};
+pub use sqlite::{DATABASE_FILE, back_up};
 pub use store::Store;
 pub use tasks::{
     Tasks,
-    history::{DayOfUse, Spent, Stages, TaskCursor, TaskFilter, TaskRecord},
+    history::{
+        DayOfUse, SEARCHED_MAX, Spent, Stages, TaskCursor, TaskFilter, TaskRecord, TaskSearch,
+    },
 };
-pub use users::{AttemptOutcome, Session, User, UserOutcome, Users};
+pub use users::{
+    AttemptOutcome, DeletionOutcome, EmailChangeOutcome, Session, SessionRecord, User, UserOutcome,
+    Users,
+};

@@ -1,8 +1,9 @@
 //! Result files: bytes under an unguessable name, durable before anyone hears of them. In a directory of this
-//! machine, or in a bucket (`bucket.rs`) that many machines write to and customers download from directly.
+//! machine, or in a bucket (`bucket.rs`) that many machines write to and customers may download from directly.
 
 mod bucket;
 mod check;
+mod probe;
 
 use std::{
     fs,
@@ -18,6 +19,7 @@ use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
 use object_store::{
     GetOptions, GetRange, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path as Key,
 };
+use tokio::sync::Mutex;
 use upscale_core::{Timestamp, is_token};
 
 use self::bucket::Bucket;
@@ -28,6 +30,8 @@ pub use self::{
 use crate::StoreError;
 
 const SUFFIX: &str = ".png";
+/// Of the thumbnail beside a result: it has the result's name, and goes with it.
+const THUMBNAIL_SUFFIX: &str = ".thumb.png";
 /// Files removed at a time.
 const DELETES_AT_A_TIME: usize = 16;
 
@@ -36,6 +40,8 @@ const DELETES_AT_A_TIME: usize = 16;
 pub struct Results {
     files: Arc<dyn ObjectStore>,
     place: Place,
+    /// Held while a directory is probed.
+    probing: Arc<Mutex<()>>,
 }
 
 #[derive(Debug, Clone)]
@@ -70,6 +76,7 @@ impl Results {
         Ok(Self {
             files: Arc::new(files),
             place: Place::Directory(Arc::new(directory.to_owned())),
+            probing: Arc::default(),
         })
     }
 
@@ -82,6 +89,7 @@ impl Results {
         Ok(Self {
             files: bucket.files(),
             place: Place::Bucket(Arc::new(bucket)),
+            probing: Arc::default(),
         })
     }
 
@@ -99,6 +107,45 @@ impl Results {
             }
             Place::Bucket(bucket) => bucket.put(&key, bytes).await,
         }
+    }
+
+    /// Writes the thumbnail of the result `name`, with the same promise. What has none is shown without.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the bytes did not get there.
+    pub async fn put_thumbnail(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let put = self
+            .files
+            .put(&self.thumbnail_key(name)?, bytes.into())
+            .await;
+        put.map(drop).map_err(failed)
+    }
+
+    /// As [`Results::link`], of the thumbnail.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or there are no credentials to sign with.
+    pub async fn thumbnail_link(
+        &self,
+        name: &str,
+        link: &Link<'_>,
+    ) -> Result<Option<String>, StoreError> {
+        match &self.place {
+            Place::Directory(_) => Ok(None),
+            Place::Bucket(bucket) => {
+                let signed = bucket.sign(&self.thumbnail_key(name)?, link).await;
+                signed.map(Some)
+            }
+        }
+    }
+
+    /// Opens a thumbnail; none when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is no token or the file cannot be read.
+    pub async fn open_thumbnail(&self, name: &str) -> Result<Option<ResultBody>, StoreError> {
+        self.open_key(&self.thumbnail_key(name)?, GetOptions::default())
+            .await
     }
 
     /// A link under which the bucket itself hands out the file; none for a directory, whose files are read by
@@ -126,7 +173,19 @@ impl Results {
             range: range.map(GetRange::Bounded),
             ..GetOptions::default()
         };
-        let Some(found) = if_there(self.files.get_opts(&self.key(name)?, options).await)? else {
+        self.open_key(&self.key(name)?, options).await
+    }
+
+    async fn open_key(
+        &self,
+        key: &Key,
+        options: GetOptions,
+    ) -> Result<Option<ResultBody>, StoreError> {
+        let files = match &self.place {
+            Place::Directory(_) => &*self.files,
+            Place::Bucket(bucket) => bucket.reader(),
+        };
+        let Some(found) = if_there(files.get_opts(key, options).await)? else {
             return Ok(None);
         };
         Ok(Some(ResultBody {
@@ -135,12 +194,13 @@ impl Results {
         }))
     }
 
-    /// Removes a file; removing what is not there is no error.
+    /// Removes a file and its thumbnail; removing what is not there is no error.
     ///
     /// # Errors
     /// [`StoreError`] when the name is no token or the file cannot be removed.
     pub async fn delete(&self, name: &str) -> Result<(), StoreError> {
-        if_there(self.files.delete(&self.key(name)?).await).map(drop)
+        if_there(self.files.delete(&self.key(name)?).await)?;
+        if_there(self.files.delete(&self.thumbnail_key(name)?).await).map(drop)
     }
 
     /// Removes files, several at a time.
@@ -157,8 +217,14 @@ impl Results {
         Ok(found.map(|meta| meta.size))
     }
 
-    /// Names of the results last written before then, in a bucket those of one part (see [`Bucket::part`]).
-    /// Files that are no results are left alone.
+    /// Length of a thumbnail; none when it is not there.
+    pub(crate) async fn thumbnail_bytes(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let found = if_there(self.files.head(&self.thumbnail_key(name)?).await)?;
+        Ok(found.map(|meta| meta.size))
+    }
+
+    /// Names of the results and thumbnails last written before then, each perhaps twice, in a bucket those of one part (see
+    /// [`Bucket::part`]). Files that are neither are left alone.
     pub(crate) fn list_older_than(
         &self,
         before: Timestamp,
@@ -190,12 +256,20 @@ impl Results {
 
     /// A name is checked before it becomes a path: nothing but tokens, so nothing outside the place.
     fn key(&self, name: &str) -> Result<Key, StoreError> {
+        self.key_of(name, SUFFIX)
+    }
+
+    fn thumbnail_key(&self, name: &str) -> Result<Key, StoreError> {
+        self.key_of(name, THUMBNAIL_SUFFIX)
+    }
+
+    fn key_of(&self, name: &str, suffix: &str) -> Result<Key, StoreError> {
         if !is_token(name) {
             return Err(StoreError::Refused(format!(
                 "{name:?}: it cannot name a result"
             )));
         }
-        let file = format!("{name}{SUFFIX}");
+        let file = format!("{name}{suffix}");
         Ok(match &self.place {
             Place::Directory(_) => Key::from(file),
             Place::Bucket(bucket) => bucket.key(&file),
@@ -228,9 +302,10 @@ fn remove_unfinished(directory: &Path, before: Timestamp) -> std::io::Result<u32
     Ok(removed)
 }
 
-/// The token of `TOKEN.png`; none for any other file.
+/// The token of `TOKEN.png` and of `TOKEN.thumb.png`; none for any other file.
 fn result_name(file: &str) -> Option<String> {
-    file.strip_suffix(SUFFIX)
+    file.strip_suffix(THUMBNAIL_SUFFIX)
+        .or_else(|| file.strip_suffix(SUFFIX))
         .filter(|name| is_token(name))
         .map(str::to_owned)
 }

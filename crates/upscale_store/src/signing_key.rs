@@ -3,7 +3,13 @@
 
 use upscale_core::{NoRandomness, hex, limits::SIGNING_KEY_OVERLAP_SECONDS, random_bytes};
 
-use crate::{OldLinks, SigningKey, Store, StoreError, row::Row, tx::Tx};
+use std::sync::Arc;
+
+use crate::{
+    OldLinks, SecretKeys, SigningKey, Store, StoreError, StoredSecret,
+    sealing::{seal, signing_key_spot},
+    tx::Tx,
+};
 
 /// Writes the first one, where there is none.
 pub(crate) const FIRST_SIGNING_KEY: &str = "INSERT INTO signing_key (id, secret, created_at)
@@ -12,13 +18,14 @@ pub(crate) const FIRST_SIGNING_KEY: &str = "INSERT INTO signing_key (id, secret,
 impl Store {
     /// A new key signs from now on; its id. Processes that have read the keys lately notice within 10 s.
     pub async fn rotate_signing_key(&self, old_links: OldLinks) -> Result<String, StoreError> {
-        self.write(async move |tx: &mut Tx| rotate(tx, old_links).await)
+        let keys = self.secret_keys().cloned();
+        self.write(async move |tx: &mut Tx| rotate(tx, old_links, keys.as_ref()).await)
             .await
     }
 
     /// Those that sign or check, newest first; never empty.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
-        self.read(async |tx: &mut Tx| {
+        let stored = self.read(async |tx: &mut Tx| {
             let replaced_before = tx.now.plus_seconds(-SIGNING_KEY_OVERLAP_SECONDS);
             tx.list(
                 "SELECT id, secret FROM signing_key AS key WHERE NOT EXISTS
@@ -26,19 +33,29 @@ impl Store {
                       WHERE newer.created_at > key.created_at AND newer.created_at <= $1)
                  ORDER BY created_at DESC, id",
                 &[&replaced_before],
-                signing_key,
+                |row| Ok((row.string("id")?, StoredSecret::new(row.string("secret")?))),
             )
             .await
-        })
-        .await
+        });
+        let open = |(id, stored): (String, StoredSecret)| {
+            let secret = stored.open(self.secret_keys(), signing_key_spot(&id))?;
+            signing_key(id, &secret)
+        };
+        stored.await?.into_iter().map(open).collect()
     }
 }
 
 /// The newest signs, so the new one must be the newest even when the clock has stepped back.
-async fn rotate(tx: &Tx, old_links: OldLinks) -> Result<String, StoreError> {
+async fn rotate(
+    tx: &Tx,
+    old_links: OldLinks,
+    keys: Option<&Arc<SecretKeys>>,
+) -> Result<String, StoreError> {
     tx.lock_signing_keys().await?;
     let newest = "SELECT coalesce(max(created_at), 0) FROM signing_key";
     let newest = tx.number(newest, &[]).await?;
+    let (id, secret) = new_signing_key()?;
+    let secret = seal(tx, keys, signing_key_spot(&id), &secret).await?;
     let replaced_before = tx.now.plus_seconds(-SIGNING_KEY_OVERLAP_SECONDS);
     match old_links {
         OldLinks::Refuse => tx.execute("DELETE FROM signing_key", &[]).await?,
@@ -49,7 +66,6 @@ async fn rotate(tx: &Tx, old_links: OldLinks) -> Result<String, StoreError> {
             tx.execute(replaced, &[&replaced_before]).await?
         }
     };
-    let (id, secret) = new_signing_key()?;
     tx.execute_one(
         "INSERT INTO signing_key (id, secret, created_at) VALUES ($1, $2, $3)",
         &[&id, &secret, &tx.now.micros().max(newest + 1)],
@@ -63,9 +79,8 @@ pub(crate) fn new_signing_key() -> Result<(String, String), NoRandomness> {
     Ok((hex(&random_bytes::<4>()?), hex(&random_bytes::<32>()?)))
 }
 
-fn signing_key(row: &dyn Row) -> Result<SigningKey, StoreError> {
-    let id = row.string("id")?;
-    match parse_secret(row.text("secret")?) {
+fn signing_key(id: String, secret: &str) -> Result<SigningKey, StoreError> {
+    match parse_secret(secret) {
         Some(secret) => Ok(SigningKey { id, secret }),
         None => Err(StoreError::Corrupt(format!(
             "signing key {id}: no 32 bytes of hex"

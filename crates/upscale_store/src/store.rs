@@ -2,17 +2,17 @@
 //! stands in its noun's folder and is reached by the noun's handle: `store.tasks().claim(..)` is `claim` of
 //! [`Tasks`], in `tasks/claim.rs`. What is about the store as a whole (opening, time, readiness, audit, sweep, signing
 //! keys) is of [`Store`] itself. Every verb may answer
-//! [`StoreError::Unavailable`] (busy, full, cut off: the outcome of a write is then unknown) or
-//! [`StoreError::Corrupt`] (a row that cannot be); those that take what a person typed also with
-//! [`StoreError::Refused`] (an argument that should not have come this far).
+//! [`StoreError::Unavailable`] (busy, full, cut off: nothing was changed) or [`StoreError::Corrupt`] (a row that cannot
+//! be); those that write also with [`StoreError::OutcomeUnknown`] (the answer to the commit was lost), and those that take
+//! what a person typed with [`StoreError::Refused`] (an argument that should not have come this far).
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use tokio::sync::Notify;
 use upscale_core::{AccountId, Clock, Timestamp};
 
 use crate::{
-    Accounts, Operator, Payments, StoreError, StoreOptions, Tasks, Users,
+    Accounts, Operator, Payments, SecretKeys, StoreError, StoreOptions, Tasks, Users,
     param::Param,
     postgres::{self, Begin},
     row::Row,
@@ -61,7 +61,7 @@ impl Store {
     /// The server's clock is the store's clock, unless `clock` is turned by hand.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the address is wrong, nobody answers there, or the server is too old.
+    /// [`StoreError::Unavailable`] when the address is wrong, no one answers there, or the server is too old.
     pub async fn open_postgres(
         address: &str,
         connections: u32,
@@ -71,6 +71,24 @@ impl Store {
         let durability = postgres::Durability::Full;
         let db = postgres::Db::open(address, connections, clock, options, durability).await?;
         Ok(Self::Postgres(db))
+    }
+
+    /// The same store with the keys of its sealed secrets. Nothing is sealed by this: [`Store::seal_secrets`] does.
+    #[must_use]
+    pub fn with_secret_keys(mut self, keys: SecretKeys) -> Self {
+        let keys = Some(Arc::new(keys));
+        match &mut self {
+            Self::Sqlite(db) => db.secret_keys = keys,
+            Self::Postgres(db) => db.secret_keys = keys,
+        }
+        self
+    }
+
+    pub(crate) fn secret_keys(&self) -> Option<&Arc<SecretKeys>> {
+        match self {
+            Self::Sqlite(db) => db.secret_keys.as_ref(),
+            Self::Postgres(db) => db.secret_keys.as_ref(),
+        }
     }
 
     /// The verbs of tasks, the queue and its workers.
@@ -132,6 +150,15 @@ impl Store {
             .await
         })
         .await
+        .map_err(StoreError::of_no_consequence)
+    }
+
+    /// Whether credits were ever reserved: the ledger outlives every record, so a store without a reservation has never made
+    /// a result.
+    pub async fn has_reserved(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM ledger WHERE kind = 'reserve' LIMIT 1";
+        self.read(async |tx: &mut Tx| tx.exists(sql, &[]).await)
+            .await
     }
 
     /// Resolves when a job may be due (in-process notification); may resolve without one.
@@ -139,7 +166,7 @@ impl Store {
         self.job_notice().notified().await;
     }
 
-    /// Wakes whoever waits for a job in this process.
+    /// Wakes anyone who waits for a job in this process.
     pub(crate) fn tell_job_added(&self) {
         self.job_notice().notify_one();
     }

@@ -1,19 +1,26 @@
 //! Retention: files first, rows after, so that a crash in between leaves a row that says "still there" and
-//! the next sweep removes nothing twice and forgets nothing.
+//! the next sweep removes nothing twice and forgets nothing. A result goes in two sweeps: the first that finds it past its
+//! retention notes when, one at least an hour later removes it. While the clock is not to be trusted nothing goes at all.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use futures_util::StreamExt;
-use upscale_core::{ResultFile, TaskId, limits::ORPHAN_SECONDS};
+use upscale_core::{
+    ResultFile, TaskId, Timestamp,
+    limits::{ORPHAN_SECONDS, RESULT_DUE_SECONDS},
+};
 
 use crate::{
     Results, Store, StoreError,
-    retention::{DAYS_A_PAGE, records_kept_from_day, results_kept_after, yesterday},
-    tasks::row::result_file,
+    retention::{
+        DAYS_A_PAGE, KEYS_A_PAGE, keys_kept_from_day, records_kept_from_day, results_kept_after,
+        revoked_keys_kept_after, yesterday,
+    },
+    tasks::{row::result_file, used_key},
     tx::Tx,
 };
 
-/// Files removed before their rows are marked.
+/// Files removed before their rows are marked, and results noted as due in one transaction.
 const FILES_A_PAGE: u32 = 100;
 /// Results an audit looks at in one read.
 const KEPT_A_PAGE: u32 = 200;
@@ -23,30 +30,47 @@ const PAGES_MAX: u32 = 1_000;
 const NAMES_A_PAGE: usize = 500;
 
 impl Store {
-    /// Removes result files past retention, files no task names for an hour, and records past theirs;
-    /// how many files.
+    /// Removes result files past retention, files no task names for an hour, and records past theirs; how many files.
+    /// Nothing while deletions pause (see [`Store::look_at_clock`]). All of it compares with the one moment at which the
+    /// sweep began, so that a clock that steps in the middle of it makes nothing old.
     ///
     /// # Errors
     /// [`StoreError`] when a row or file cannot be read or removed; what was done stays done.
     pub async fn sweep(&self, results: &Results) -> Result<u32, StoreError> {
-        let expired = self.remove_expired(results).await?;
-        let orphans = self.remove_orphans(results).await?;
-        for _ in 0..PAGES_MAX {
-            if !self
-                .write(async |tx: &mut Tx| forget_records(tx).await)
-                .await?
-            {
-                break;
-            }
+        let look = self.look_at_clock().await?;
+        if look.pause_seconds > 0 {
+            return Ok(0);
         }
+        let now = look.now;
+        self.write(async move |tx: &mut Tx| forget_premature(tx, now).await)
+            .await?;
+        let expired = self.remove_due(results, now).await?;
+        self.repeat(async move |tx: &mut Tx| note_due(tx, now).await)
+            .await?;
+        let orphans = self.remove_orphans(results, now).await?;
+        self.repeat(async move |tx: &mut Tx| forget_records(tx, now).await)
+            .await?;
         Ok(expired + orphans)
     }
 
-    async fn remove_expired(&self, results: &Results) -> Result<u32, StoreError> {
+    /// Page after page, until one says that none is left.
+    async fn repeat(
+        &self,
+        page: impl AsyncFnOnce(&mut Tx) -> Result<bool, StoreError> + Copy + Send + 'static,
+    ) -> Result<(), StoreError> {
+        for _ in 0..PAGES_MAX {
+            if !self.write(page).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_due(&self, results: &Results, now: Timestamp) -> Result<u32, StoreError> {
         let mut removed = 0;
         for _ in 0..PAGES_MAX {
             let page = self
-                .read(async |tx: &mut Tx| list_expired_results(tx).await)
+                .read(async move |tx: &mut Tx| list_due(tx, now).await)
                 .await?;
             if page.is_empty() {
                 break;
@@ -62,12 +86,14 @@ impl Store {
 
     /// What lost attempts left behind. An hour is far beyond every deadline, so no attempt that could still
     /// name its file is alive.
-    async fn remove_orphans(&self, results: &Results) -> Result<u32, StoreError> {
-        let before = self.now().plus_seconds(-ORPHAN_SECONDS);
+    async fn remove_orphans(&self, results: &Results, now: Timestamp) -> Result<u32, StoreError> {
+        let before = now.plus_seconds(-ORPHAN_SECONDS);
         let mut pages = results.list_older_than(before).chunks(NAMES_A_PAGE);
         let mut removed = results.remove_unfinished(before).await?;
         while let Some(page) = pages.next().await {
-            let names = page.into_iter().collect::<Result<Vec<_>, _>>()?;
+            // A result and its thumbnail have one name.
+            let names = page.into_iter().collect::<Result<BTreeSet<_>, _>>()?;
+            let names = names.into_iter().collect();
             let orphans = self
                 .read(async move |tx: &mut Tx| list_unnamed(tx, names).await)
                 .await?;
@@ -97,13 +123,35 @@ impl Store {
     }
 }
 
-/// Succeeded tasks whose files are past retention, oldest first.
-async fn list_expired_results(tx: &Tx) -> Result<Vec<(TaskId, String)>, StoreError> {
+/// What a clock that was wrong has noted as due, and is not, is due no more.
+async fn forget_premature(tx: &Tx, now: Timestamp) -> Result<(), StoreError> {
+    let kept_after = results_kept_after(now, tx.options);
+    let sql = "UPDATE task SET result_due_at = NULL WHERE result_due_at IS NOT NULL AND result_removed_at IS NULL
+             AND (result_due_at > $1 OR finished_at > $2)";
+    tx.execute(sql, &[&now, &kept_after]).await.map(drop)
+}
+
+/// Notes a page of results that are past retention from now on; whether there were any.
+async fn note_due(tx: &Tx, now: Timestamp) -> Result<bool, StoreError> {
+    let sql = "UPDATE task SET result_due_at = $1 WHERE id IN (SELECT id FROM task
+         WHERE state = 'succeeded' AND result_removed_at IS NULL AND result_due_at IS NULL AND finished_at <= $2
+         ORDER BY finished_at LIMIT $3)";
+    let kept_after = results_kept_after(now, tx.options);
+    let noted = tx.execute(sql, &[&now, &kept_after, &FILES_A_PAGE]).await?;
+    Ok(noted > 0)
+}
+
+/// Results that have been due for an hour, the longest first.
+async fn list_due(tx: &Tx, now: Timestamp) -> Result<Vec<(TaskId, String)>, StoreError> {
     tx.list(
-        "SELECT id, result_name FROM task
-         WHERE state = 'succeeded' AND result_removed_at IS NULL AND finished_at <= $1
-         ORDER BY finished_at LIMIT $2",
-        &[&results_kept_after(tx.now, tx.options), &FILES_A_PAGE],
+        "SELECT id, result_name FROM task WHERE result_due_at <= $1 AND result_removed_at IS NULL
+             AND result_due_at IS NOT NULL AND finished_at <= $2
+         ORDER BY result_due_at LIMIT $3",
+        &[
+            &now.plus_seconds(-RESULT_DUE_SECONDS),
+            &results_kept_after(now, tx.options),
+            &FILES_A_PAGE,
+        ],
         |row| Ok((row.task_id("id")?, row.string("result_name")?)),
     )
     .await
@@ -135,10 +183,10 @@ async fn list_unnamed(tx: &Tx, names: Vec<String>) -> Result<Vec<String>, StoreE
     Ok(unnamed.collect())
 }
 
-/// Forgets a page of old records, whole account days at a time so that the day counters stay exact;
-/// false when none was left. The ledger stays.
-async fn forget_records(tx: &Tx) -> Result<bool, StoreError> {
-    forget_what_is_over(tx).await?;
+/// Forgets a page of old records, whole account days at a time so that the day counters stay exact, and of keys older
+/// still; false when none was left. The ledger stays.
+async fn forget_records(tx: &Tx, now: Timestamp) -> Result<bool, StoreError> {
+    forget_what_is_over(tx, now).await?;
     // Two sweeps at once take different days.
     let days = tx
         .list(
@@ -147,32 +195,42 @@ async fn forget_records(tx: &Tx) -> Result<bool, StoreError> {
                       AND task.day = account_day.day AND (state = 'processing' OR refund = 'pending'
                           OR (state = 'succeeded' AND result_removed_at IS NULL)))
              ORDER BY day LIMIT $2 FOR UPDATE SKIP LOCKED",
-            &[&records_kept_from_day(tx.now, tx.options), &DAYS_A_PAGE],
+            &[&records_kept_from_day(now, tx.options), &DAYS_A_PAGE],
             |row| Ok((row.string("account_id")?, row.number("day")?)),
         )
         .await?;
     for (account, day) in &days {
+        used_key::keep_keys_of_day(tx, account, *day).await?;
         let tasks = "DELETE FROM task WHERE account_id = $1 AND day = $2";
         tx.execute(tasks, &[account, day]).await?;
         let counter = "DELETE FROM account_day WHERE account_id = $1 AND day = $2";
         tx.execute_one(counter, &[account, day]).await?;
     }
-    Ok(!days.is_empty())
+    let before = keys_kept_from_day(now, tx.options);
+    let keys = used_key::forget_keys_before(tx, before, KEYS_A_PAGE).await?;
+    Ok(!days.is_empty() || keys > 0)
 }
 
-/// Create windows and workers of yesterday count for nothing any more; nor do sessions, reset links and counted
-/// tries whose time is over.
-async fn forget_what_is_over(tx: &Tx) -> Result<(), StoreError> {
-    let (yesterday, window) = yesterday(tx.now);
+/// Create windows and workers of yesterday count for nothing any more; nor do sessions, links, browsers and
+/// counted tries whose time is over, and keys that were revoked long ago.
+async fn forget_what_is_over(tx: &Tx, now: Timestamp) -> Result<(), StoreError> {
+    let (yesterday, window) = yesterday(now);
     for over in [
         "DELETE FROM console_session WHERE expires_at <= $1",
         "DELETE FROM password_reset WHERE expires_at <= $1",
+        "DELETE FROM email_verification WHERE expires_at <= $1",
+        "DELETE FROM email_change WHERE expires_at <= $1",
+        "DELETE FROM known_browser WHERE expires_at <= $1",
         "DELETE FROM sign_in_attempt WHERE ends_at <= $1",
     ] {
-        tx.execute(over, &[&tx.now]).await?;
+        tx.execute(over, &[&now]).await?;
     }
     let windows = "DELETE FROM rate_window WHERE \"window\" < $1";
     tx.execute(windows, &[&window]).await?;
     let workers = "DELETE FROM worker WHERE seen_at < $1";
-    tx.execute(workers, &[&yesterday]).await.map(drop)
+    tx.execute(workers, &[&yesterday]).await?;
+    // Nothing refers to a key's row; what operators did to it is told in words of their own.
+    let keys = "DELETE FROM api_key WHERE revoked_at <= $1";
+    let before = revoked_keys_kept_after(now);
+    tx.execute(keys, &[&before]).await.map(drop)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Tx {
     faults: crate::faults::Faults,
 }
 
-/// Who runs the statements. The connection to the file is behind a lock that nobody ever waits for: it makes the futures
+/// Who runs the statements. The connection to the file is behind a lock that no one ever waits for: it makes the futures
 /// of the verbs `Send`, which PostgreSQL's callers need and the writing thread does not.
 pub(crate) enum Driver {
     /// The file, in the hands of one of its threads.
@@ -265,7 +265,7 @@ impl Tx {
     }
 
     /// Commits what succeeded and undoes what failed, on PostgreSQL; the file's writing thread does so itself. An error
-    /// of the commit leaves the outcome unknown.
+    /// of the commit says whether its outcome is known.
     pub(crate) async fn end<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         match self.driver {
             Driver::Sqlite(_) => answer,

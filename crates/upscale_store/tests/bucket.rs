@@ -170,6 +170,8 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
         size_bytes: 5,
         width: 2,
         height: 2,
+        preview: None,
+        look: None,
     };
     let succeeded = Settlement::Succeeded(file);
     store
@@ -183,6 +185,14 @@ async fn one_success(folder: &TempDir, clock: &Clock, name: &str) -> Store {
         .await
         .unwrap();
     store
+}
+
+/// As the service does: it looks at the clock every minute.
+async fn run_for_an_hour(store: &Store, clock: &Clock) {
+    for _ in 0..60 {
+        clock.advance_seconds(60);
+        store.look_at_clock().await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -205,19 +215,29 @@ async fn retention_removes_what_is_due_and_orphans_of_every_part() {
             .await
             .unwrap();
     }
+    let kept = Bytes::from_static(b"small");
+    results.put_thumbnail(&name, kept).await.unwrap();
+    assert!(bucket.file(&format!("{name}.thumb.png")).exists());
+    // A thumbnail whose result an older program removed is an orphan by itself.
+    let lone = format!("3{}", &random_token().unwrap()[1..]);
+    let small = Bytes::from_static(b"small");
+    results.put_thumbnail(&lone, small).await.unwrap();
     std::fs::write(bucket.file("0-not-ours.png"), b"x").unwrap();
     assert_eq!(
         store.sweep(&results).await.unwrap(),
         0,
         "nothing is old yet"
     );
-    clock.advance_seconds(3_700);
+    run_for_an_hour(&store, &clock).await;
+    clock.advance_seconds(100);
     let mut removed = 0;
     for _ in 0..8 {
         removed += store.sweep(&results).await.unwrap();
         clock.advance_seconds(3_600);
     }
-    assert_eq!(removed, 8, "each part once");
+    assert_eq!(removed, 9, "each part once, and the lone thumbnail");
+    assert!(!bucket.file(&format!("{lone}.thumb.png")).exists());
+    assert!(bucket.file(&format!("{name}.thumb.png")).exists());
     let mut left = bucket.objects();
     left.sort();
     let mut expected = [format!("{name}.png"), "0-not-ours.png".to_owned()];
@@ -232,8 +252,13 @@ async fn retention_removes_what_is_due_and_orphans_of_every_part() {
             .is_empty()
     );
     clock.advance_seconds(48 * 3_600);
-    assert_eq!(store.sweep(&results).await.unwrap(), 1);
-    assert!(!bucket.objects().contains(&format!("{name}.png")));
+    for expected in [0, 0, 1] {
+        assert_eq!(store.sweep(&results).await.unwrap(), expected);
+        run_for_an_hour(&store, &clock).await;
+    }
+    assert_eq!(bucket.objects(), ["0-not-ours.png"]);
+    let thumbnail = bucket.file(&format!("{name}.thumb.png"));
+    assert!(!thumbnail.exists(), "it went along");
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn held(
     name_old(store, 60).await
 }
 
-/// A transaction with a snapshot that nobody ends; ends with its client.
+/// A transaction with a snapshot that no one ends; ends with its client.
 async fn forget(server: &PostgresServer, database: &str) -> Result<Client, Failed> {
     let (forgotten, connection) = tokio_postgres::connect(&server.url(database), NoTls).await?;
     tokio::spawn(connection);

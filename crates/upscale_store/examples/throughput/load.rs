@@ -163,6 +163,8 @@ pub(crate) async fn succeed(store: &Store, claim: &Claim) -> Result<(), Failed> 
         size_bytes: 1,
         width: 1,
         height: 1,
+        preview: None,
+        look: None,
     };
     let settlement = Settlement::Succeeded(file);
     let (task, attempt) = (&claim.task_id, claim.attempt);

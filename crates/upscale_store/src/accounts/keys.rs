@@ -1,44 +1,48 @@
 //! API keys: only their hashes are kept, and every request asks the database, so that a revocation by any
-//! process counts from the next request on.
+//! process counts from the next request on. How many may work at a time is counted under the account's lock.
 
-use upscale_core::{AccountId, ApiKey, KeyHash, KeyId, Permission, limits::NAME_CHARS_MAX};
+use upscale_core::{
+    AccountId, ApiKey, KeyHash, KeyId, Permission, Timestamp,
+    limits::{LIVE_KEYS_MAX, NAME_CHARS_MAX},
+};
 
 use super::Accounts;
-use crate::{Caller, KeyRecord, StoreError, row::Row, tx::Tx};
+use crate::{Caller, KeyCursor, KeyOutcome, KeyRecord, StoreError, row::Row, tx::Tx};
 
-/// Keys one listing shows at most.
-const LISTED_MAX: u32 = 1_000;
 /// Last characters of a secret that are kept to recognise it by.
 const HINT_CHARS: usize = 4;
 /// A use is recorded to the minute: one write a key and minute, not one a request.
 const USE_RECORDED_EVERY_SECONDS: i64 = 60;
 
-type NewKey = Option<(KeyRecord, ApiKey)>;
+/// Whether a row of `api_key` works at the moment that is $1.
+const IS_LIVE: &str = "dead = 0 AND (revoked_at IS NULL OR revoked_at > $1)";
 
 impl Accounts<'_> {
-    /// A new key and, this once, its secret; `name` has at most 100 characters, none is a name too. None when there
-    /// is no such account.
+    /// A new key and, this once, its secret; `name` has at most 100 characters, none is a name too.
     pub async fn create_key(
         self,
         account: &AccountId,
         permission: Permission,
         name: &str,
-    ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
+    ) -> Result<KeyOutcome, StoreError> {
         let (account, name) = (*account, name.to_owned());
         self.store
-            .write(async move |tx: &mut Tx| create_key(tx, &account, permission, &name).await)
+            .write_account(account, async move |tx: &mut Tx, _| {
+                create_key(tx, &account, permission, &name).await
+            })
             .await
     }
 
-    /// The account's keys, revoked ones too, oldest first, at most 1,000.
-    pub async fn list_keys(self, account: &AccountId) -> Result<Vec<KeyRecord>, StoreError> {
-        let account = *account;
+    /// The account's keys after this one: those that work first, then the revoked, each the newest first.
+    pub async fn list_keys(
+        self,
+        account: &AccountId,
+        after: Option<&KeyCursor>,
+        limit: u32,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        let (account, after) = (*account, after.cloned());
         self.store
-            .read(async move |tx: &mut Tx| {
-                let sql =
-                    "SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_at, id LIMIT $2";
-                tx.list(sql, &[&account, &LISTED_MAX], key_record).await
-            })
+            .read(async move |tx: &mut Tx| list_keys(tx, &account, after.as_ref(), limit).await)
             .await
     }
 
@@ -52,18 +56,18 @@ impl Accounts<'_> {
         self.store
             .read(async move |tx: &mut Tx| {
                 let sql = "SELECT * FROM api_key WHERE id = $1 AND account_id = $2";
-                tx.find(sql, &[&key, &account], key_record).await
+                tx.find(sql, &[&key, &account], |row| key_record(row, tx.now))
+                    .await
             })
             .await
     }
 
-    /// A new key with the same permission and name; the old one dies after `overlap_seconds`. None when the key is
-    /// unknown or revoked.
+    /// A new key with the same permission and name; the old one dies after `overlap_seconds`, and counts until then.
     pub async fn rotate_key(
         self,
         key: &KeyId,
         overlap_seconds: i64,
-    ) -> Result<Option<(KeyRecord, ApiKey)>, StoreError> {
+    ) -> Result<KeyOutcome, StoreError> {
         let key = *key;
         self.store
             .write(async move |tx: &mut Tx| rotate_key(tx, &key, overlap_seconds).await)
@@ -81,16 +85,19 @@ impl Accounts<'_> {
     /// The caller behind a live key.
     pub async fn find_caller(self, key: &KeyHash) -> Result<Option<Caller>, StoreError> {
         let key = key.clone();
-        self.store.read(async move |tx: &mut Tx| {
-            tx.find(
-                "SELECT api_key.*, account.activated_at FROM api_key JOIN account ON account.id = account_id
-                 WHERE hash = $1 AND dead = 0 AND (revoked_at IS NULL OR revoked_at > $2)",
-                &[&key.as_str(), &tx.now],
-                caller,
-            )
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.find(
+                    &format!(
+                        "SELECT api_key.*, account.activated_at FROM api_key
+                     JOIN account ON account.id = account_id WHERE hash = $2 AND {IS_LIVE}"
+                    ),
+                    &[&tx.now, &key.as_str()],
+                    caller,
+                )
+                .await
+            })
             .await
-        })
-        .await
     }
 
     /// Remembers when the key was last used, to the minute.
@@ -117,16 +124,21 @@ fn check_name(name: &str) -> Result<(), StoreError> {
     Err(StoreError::Refused(what))
 }
 
+/// The account's row is locked: of many at once each counts what the one before left.
 async fn create_key(
     tx: &Tx,
     account: &AccountId,
     permission: Permission,
     name: &str,
-) -> Result<NewKey, StoreError> {
+) -> Result<KeyOutcome, StoreError> {
     check_name(name)?;
     let known = "SELECT 1 FROM account WHERE id = $1";
     if !tx.exists(known, &[account]).await? {
-        return Ok(None);
+        return Ok(KeyOutcome::Unknown);
+    }
+    let live = format!("SELECT count(*) FROM api_key WHERE account_id = $2 AND {IS_LIVE}");
+    if tx.number(&live, &[&tx.now, account]).await? >= LIVE_KEYS_MAX.into() {
+        return Ok(KeyOutcome::TooMany);
     }
     let (id, key) = (KeyId::random()?, ApiKey::random()?);
     let hint = &key.reveal()[key.reveal().len() - HINT_CHARS..];
@@ -144,22 +156,69 @@ async fn create_key(
         ],
     )
     .await?;
-    Ok(find_key(tx, &id).await?.map(|record| (record, key)))
+    let made = find_key(tx, &id).await?;
+    let made = made.ok_or_else(|| StoreError::Corrupt(format!("{id} is not there")))?;
+    Ok(KeyOutcome::Made(made, key))
 }
 
-async fn rotate_key(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<NewKey, StoreError> {
-    // Locked, so that of two rotations at once the second finds the first one's revocation.
-    let live = tx
-        .find(
-            "SELECT * FROM api_key WHERE id = $1 AND dead = 0 AND (revoked_at IS NULL OR revoked_at > $2)
-             FOR UPDATE",
-            &[key, &tx.now],
-            key_record,
-        )
-        .await?;
-    let Some(old) = live else { return Ok(None) };
+/// Under the account's lock the second of two rotations at once finds the first one's revocation. What is refused has
+/// revoked nothing.
+async fn rotate_key(
+    tx: &mut Tx,
+    key: &KeyId,
+    overlap_seconds: i64,
+) -> Result<KeyOutcome, StoreError> {
+    let Some(known) = find_key(tx, key).await? else {
+        return Ok(KeyOutcome::Unknown);
+    };
+    tx.lock_account(&known.account_id).await?;
+    let live = format!("SELECT * FROM api_key WHERE id = $2 AND {IS_LIVE} FOR UPDATE");
+    let Some(old) = tx
+        .find(&live, &[&tx.now, key], |row| key_record(row, tx.now))
+        .await?
+    else {
+        return Ok(KeyOutcome::Unknown);
+    };
+    let live =
+        format!("SELECT count(*) FROM api_key WHERE account_id = $2 AND id <> $3 AND {IS_LIVE}");
+    let others = tx.number(&live, &[&tx.now, &old.account_id, key]).await?;
+    if others + i64::from(overlap_seconds > 0) >= LIVE_KEYS_MAX.into() {
+        return Ok(KeyOutcome::TooMany);
+    }
     revoke_at(tx, key, overlap_seconds).await?;
     create_key(tx, &old.account_id, old.permission, &old.name).await
+}
+
+/// A key that dies between two pages is listed among the revoked; none is passed over.
+async fn list_keys(
+    tx: &Tx,
+    account: &AccountId,
+    after: Option<&KeyCursor>,
+    limit: u32,
+) -> Result<Vec<KeyRecord>, StoreError> {
+    let sql = format!(
+        "SELECT * FROM (SELECT *, CAST(CASE WHEN {IS_LIVE} THEN 1 ELSE 0 END AS BIGINT) AS live
+             FROM api_key WHERE account_id = $2) AS key
+         WHERE (live, created_at, id) < ($3, $4, $5)
+         ORDER BY live DESC, created_at DESC, id DESC LIMIT $6"
+    );
+    let (is_live, at, id) = after.map_or((2, i64::MAX, ""), |after| {
+        let is_live = i64::from(after.is_live);
+        (is_live, after.created_at.micros(), after.id.as_str())
+    });
+    tx.list(
+        &sql,
+        &[&tx.now, account, &is_live, &at, &id, &limit],
+        |row| key_record(row, tx.now),
+    )
+    .await
+}
+
+/// Every key of the account is refused from the next request on.
+pub(crate) async fn revoke_keys_of(tx: &Tx, account: &AccountId) -> Result<(), StoreError> {
+    let sql = "UPDATE api_key SET revoked_at = CASE WHEN revoked_at < $2 THEN revoked_at ELSE $2 END, dead = $3
+         WHERE account_id = $1 AND dead = 0";
+    tx.execute(sql, &[account, &tx.now, &true]).await.map(drop)
 }
 
 /// The key, and whether it was alive until now.
@@ -184,17 +243,19 @@ async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<u64, St
 
 async fn find_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
     let sql = "SELECT * FROM api_key WHERE id = $1";
-    tx.find(sql, &[key], key_record).await
+    tx.find(sql, &[key], |row| key_record(row, tx.now)).await
 }
 
-fn key_record(row: &dyn Row) -> Result<KeyRecord, StoreError> {
+fn key_record(row: &dyn Row, now: Timestamp) -> Result<KeyRecord, StoreError> {
+    let revoked_at = row.time_if_any("revoked_at")?;
     Ok(KeyRecord {
         id: row.parsed("id", KeyId::parse)?,
         account_id: row.account_id()?,
         permission: row.parsed("permission", Permission::parse)?,
         created_at: row.time("created_at")?,
         last_used_at: row.time_if_any("last_used_at")?,
-        revoked_at: row.time_if_any("revoked_at")?,
+        revoked_at,
+        is_live: !row.flag("dead")? && revoked_at.is_none_or(|at| at > now),
         hint: row.string("hint")?,
         name: row.string("name")?,
     })

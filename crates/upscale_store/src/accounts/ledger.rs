@@ -238,6 +238,29 @@ impl Accounts<'_> {
         self.list_ledger_before(account, i64::MAX, limit).await
     }
 
+    /// What was available when the line of this number had been written: today's balance without what came after. One
+    /// statement, so that a line written meanwhile counts on both sides or on neither.
+    pub async fn find_available_after(
+        self,
+        account: &AccountId,
+        sequence: i64,
+    ) -> Result<Option<Credits>, StoreError> {
+        let account = *account;
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.find(
+                    "SELECT CAST(available - coalesce((SELECT sum(CASE WHEN credit = 'available' THEN amount
+                         WHEN debit = 'available' THEN -amount ELSE 0 END)
+                         FROM ledger WHERE account_id = $1 AND sequence > $2), 0) AS BIGINT) AS stood
+                     FROM account WHERE id = $1",
+                    &[&account, &sequence],
+                    |row| row.credits("stood"),
+                )
+                .await
+            })
+            .await
+    }
+
     /// The account's transfers whose number is below this one, newest first.
     pub async fn list_ledger_before(
         self,

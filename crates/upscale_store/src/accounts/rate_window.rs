@@ -17,6 +17,7 @@ impl Accounts<'_> {
         self.store
             .single(async move |tx: &mut Tx| count(tx, &account).await)
             .await
+            .map_err(StoreError::of_no_consequence)
     }
 }
 

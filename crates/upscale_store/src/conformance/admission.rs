@@ -2,7 +2,7 @@
 
 use upscale_core::{Credits, SECONDS_PER_JOB_DEFAULT, limits};
 
-use super::setting::{Setting, on_every_engine};
+use super::setting::{Setting, failure, on_every_engine};
 use crate::CreateOutcome;
 
 /// Fills the queue from as many accounts as it takes; how many tasks were accepted.
@@ -82,39 +82,37 @@ async fn a_worker_that_stops_is_forgotten() {
     .await;
 }
 
+/// Seconds that a job is assumed to take.
+async fn pace(at: &Setting) -> f64 {
+    at.store
+        .tasks()
+        .queue_glance()
+        .await
+        .unwrap()
+        .seconds_per_job
+}
+
+/// Claims a job and fails it after so many seconds on a slot.
+async fn fail_after(at: &Setting, seconds: f64) {
+    let claim = at.claimed().await;
+    let spent = crate::Spent::slot(seconds);
+    let settled = at
+        .store
+        .tasks()
+        .settle(&claim.task_id, claim.attempt, failure(), spent);
+    settled.await.unwrap();
+}
+
 #[tokio::test]
 async fn the_measured_pace_moves_towards_what_jobs_take() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(30).await;
-        let mut before = at
-            .store
-            .tasks()
-            .queue_glance()
-            .await
-            .unwrap()
-            .seconds_per_job;
+        let mut before = pace(at).await;
         assert_eq!(before, SECONDS_PER_JOB_DEFAULT);
         for n in 0..30 {
             at.accepted(&account, &format!("key {n}")).await;
-            let claim = at.claimed().await;
-            let failed = super::setting::failure();
-            at.store
-                .tasks()
-                .settle(
-                    &claim.task_id,
-                    claim.attempt,
-                    failed,
-                    crate::Spent::slot(20.0),
-                )
-                .await
-                .unwrap();
-            let after = at
-                .store
-                .tasks()
-                .queue_glance()
-                .await
-                .unwrap()
-                .seconds_per_job;
+            fail_after(at, 20.0).await;
+            let after = pace(at).await;
             assert!(before < after && after < 20.0, "{before} to {after}");
             before = after;
         }
@@ -128,26 +126,8 @@ async fn a_pace_that_is_no_number_changes_nothing() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         at.accepted(&account, "the key").await;
-        let claim = at.claimed().await;
-        let failed = super::setting::failure();
-        at.store
-            .tasks()
-            .settle(
-                &claim.task_id,
-                claim.attempt,
-                failed,
-                crate::Spent::slot(f64::NAN),
-            )
-            .await
-            .unwrap();
-        let pace = at
-            .store
-            .tasks()
-            .queue_glance()
-            .await
-            .unwrap()
-            .seconds_per_job;
-        assert_eq!(pace, SECONDS_PER_JOB_DEFAULT);
+        fail_after(at, f64::NAN).await;
+        assert_eq!(pace(at).await, SECONDS_PER_JOB_DEFAULT);
     })
     .await;
 }

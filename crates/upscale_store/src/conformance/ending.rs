@@ -198,7 +198,7 @@ async fn a_clock_that_steps_back_an_hour_delays_no_recovery_and_no_deadline() {
         let due = at.store.tasks().claim("worker", 2, &[]).await.unwrap();
         let due: Vec<_> = due
             .into_iter()
-            .map(|claim| (claim.task_id, claim.crashes))
+            .map(|claim| (claim.task_id, claim.interruptions))
             .collect();
         assert_eq!(due, [(claimed.id, 1), (waiting.id, 0)]);
         at.clock

@@ -1,12 +1,15 @@
-//! What an account looks back on: its tasks, days and transfers, page by page, and nobody else's.
+//! What an account looks back on: its tasks, days and transfers, page by page, and no one else's.
 
-use upscale_core::{KeyId, Parameters, Permission, Scale, TaskState, limits};
+use upscale_core::{AccountId, KeyId, Parameters, Permission, Scale, TaskId, TaskState, limits};
 
 use super::setting::{Setting, example, on_every_engine, result_file};
-use crate::{DayOfUse, Settlement, Spent, Stages, TaskCursor, TaskFilter, TaskRecord};
+use crate::{
+    CreateOutcome, DayOfUse, Settlement, Spent, Stages, TaskCursor, TaskFilter, TaskRecord,
+    TaskSearch,
+};
 
 /// Pages of two until an empty one.
-async fn pages(at: &Setting, account: &upscale_core::AccountId, filter: TaskFilter) -> Vec<String> {
+async fn pages(at: &Setting, account: &AccountId, filter: TaskFilter) -> Vec<String> {
     let (mut found, mut after) = (Vec::new(), None::<TaskCursor>);
     loop {
         let page = at.store.tasks().list(account, filter, after.as_ref(), 2);
@@ -158,7 +161,7 @@ async fn the_ledger_is_read_page_by_page_and_a_key_by_its_owner_alone() {
             .store
             .accounts()
             .create_key(&account, Permission::Read, "ci");
-        let (record, _) = made.await.unwrap().unwrap();
+        let (record, _) = made.await.unwrap().made().unwrap();
         assert_eq!(record.name, "ci");
         let ours = at
             .store
@@ -190,6 +193,7 @@ async fn the_ledger_is_read_page_by_page_and_a_key_by_its_owner_alone() {
             .rotate_key(&record.id, 60)
             .await
             .unwrap()
+            .made()
             .unwrap();
         assert_eq!(next.name, "ci");
         let long = "n".repeat(upscale_core::limits::NAME_CHARS_MAX + 1);
@@ -198,6 +202,161 @@ async fn the_ledger_is_read_page_by_page_and_a_key_by_its_owner_alone() {
             .accounts()
             .create_key(&account, Permission::Read, &long);
         assert!(made.await.is_err());
+    })
+    .await;
+}
+
+/// The task of a source of this name, accepted.
+async fn ordered(at: &Setting, account: &AccountId, name: &str, scale: Scale) -> TaskId {
+    let url = format!("https://a.example.org/{name}");
+    let order = upscale_core::NewTask {
+        source_url: upscale_core::SourceUrl::parse(&url).unwrap(),
+        ..example(scale)
+    };
+    let key = format!("key-of-{name}");
+    match at.order_task(account, &key, &order).await {
+        CreateOutcome::Created(task) => task.id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An account with a task of yesterday and two of today, and another account with one.
+async fn three_to_search(at: &Setting) -> (AccountId, [TaskId; 3]) {
+    at.plenty_of_slots().await;
+    let (account, other) = (at.account_for(9).await, at.account_for(1).await);
+    let first = ordered(at, &account, "Harbour_1.png", Scale::X2).await;
+    at.clock.advance_seconds(86_400);
+    let second = ordered(at, &account, "harbour-2.png", Scale::X4).await;
+    at.clock.advance_seconds(1);
+    let third = ordered(at, &account, "50%25.png", Scale::X4).await;
+    at.accepted(&other, "not ours").await;
+    (account, [first, second, third])
+}
+
+async fn found(at: &Setting, account: &AccountId, search: TaskSearch) -> Vec<TaskId> {
+    let found = at.store.tasks().search(account, &search, None, 9);
+    let found = found.await.unwrap();
+    found.iter().map(|one| one.task.id).collect()
+}
+
+fn text(text: &str) -> TaskSearch {
+    TaskSearch {
+        text: text.to_owned(),
+        ..TaskSearch::default()
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_by_text_page_by_page_and_nobody_elses() {
+    on_every_engine(async |at: &Setting| {
+        let (account, [first, second, third]) = three_to_search(at).await;
+        let all = [third, second, first];
+        for (looked_for, expected) in [
+            ("", &all[..]),
+            ("HARBOUR", &all[1..]),
+            ("harbour_", &all[2..]),
+            ("50%", &all[..1]),
+            (r"\", &[]),
+            (first.as_str(), &all[2..]),
+        ] {
+            let ids = found(at, &account, text(looked_for)).await;
+            assert_eq!(ids, expected, "{looked_for:?}: a sign means itself");
+        }
+        let harbour = text("harbour");
+        let page = at.store.tasks().search(&account, &harbour, None, 1);
+        let page = page.await.unwrap();
+        let after = TaskCursor {
+            created_at: page[0].task.created_at,
+            id: page[0].task.id,
+        };
+        let next = at.store.tasks().search(&account, &harbour, Some(&after), 1);
+        assert_eq!(next.await.unwrap()[0].task.id, first);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_search_finds_by_scale_state_and_day() {
+    on_every_engine(async |at: &Setting| {
+        let (account, [first, second, third]) = three_to_search(at).await;
+        let today = at.store.now().utc_day();
+        let all = TaskSearch::default();
+        let of_scale = TaskSearch {
+            scale: Some(Scale::X4),
+            ..text("harbour")
+        };
+        assert_eq!(found(at, &account, of_scale).await, [second]);
+        let of_day = TaskSearch {
+            days: (today, today),
+            ..all.clone()
+        };
+        assert_eq!(found(at, &account, of_day).await, [third, second]);
+        let before = TaskSearch {
+            days: (0, today - 1),
+            ..all.clone()
+        };
+        assert_eq!(found(at, &account, before).await, [first]);
+        let failed = TaskSearch {
+            filter: TaskFilter::Failed,
+            ..all
+        };
+        assert_eq!(found(at, &account, failed).await, []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn latencies_are_those_of_the_newest_successes() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(3).await;
+        let today = at.store.now().utc_day();
+        for seconds in [2, 5, 9] {
+            at.accepted(&account, &format!("latency {seconds}")).await;
+            let claim = at.claimed().await;
+            at.clock.advance_seconds(seconds);
+            let settlement = Settlement::Succeeded(result_file());
+            let settled = at.store.tasks().settle(
+                &claim.task_id,
+                claim.attempt,
+                settlement,
+                Spent::slot(1.0),
+            );
+            settled.await.unwrap();
+        }
+        let newest = at.store.tasks().list_latencies(&account, today, 2);
+        assert_eq!(newest.await.unwrap(), [9_000_000, 5_000_000]);
+        let none = at.store.tasks().list_latencies(&account, today + 2, 2);
+        assert_eq!(none.await.unwrap(), [0_i64; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_preview_is_read_back_and_a_result_of_before_has_none() {
+    on_every_engine(async |at: &Setting| {
+        let account = at.account_for(2).await;
+        for preview in [
+            None,
+            Some(upscale_core::Preview {
+                thumbnail_bytes: 0,
+                focus_permille: [1_000, 0],
+            }),
+        ] {
+            let file = upscale_core::ResultFile {
+                preview,
+                ..result_file()
+            };
+            let id = at.accepted(&account, &file.name).await.id;
+            let claim = at.claimed().await;
+            let settlement = Settlement::Succeeded(file.clone());
+            let settled = at
+                .store
+                .tasks()
+                .settle(&id, claim.attempt, settlement, Spent::slot(1.0));
+            settled.await.unwrap();
+            let task = at.store.tasks().find(&account, &id).await.unwrap().unwrap();
+            assert_eq!(task.state, TaskState::Succeeded(file));
+        }
     })
     .await;
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use upscale_core::Clock;
 
 use self::postgres_server::{PostgresServer, start_or_say};
-use crate::{Store, StoreOptions, faults::Faults, postgres, sqlite};
+use crate::{Store, StoreOptions, faults::Faults, postgres, sqlite, tx::Tx};
 
 #[path = "../../tests/postgres_server/mod.rs"]
 #[allow(unreachable_pub, dead_code, reason = "shared with other crates' tests")]
@@ -33,7 +33,7 @@ pub(crate) enum Commits {
     Quick,
 }
 
-/// The rows of one store, whoever opens it. A database goes with its server when this process ends: dropping one
+/// The rows of one store, anyone who opens it. A database goes with its server when this process ends: dropping one
 /// costs a checkpoint, a second or more on a busy disk.
 pub(crate) struct Home {
     pub(crate) directory: TempDir,
@@ -195,4 +195,21 @@ fn server() -> Option<&'static PostgresServer> {
         Some(server)
     });
     started.as_ref()
+}
+
+/// The server rolls back once it sees that a connection is gone. Until then its rows are locked, and a claim skips them,
+/// as it should and no model knows.
+pub(crate) async fn wait_for_rollback(store: &Store) {
+    let open = "SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'";
+    let Store::Postgres(_) = store else {
+        return;
+    };
+    for _ in 0..10_000 {
+        let open = store.read(async |tx: &mut Tx| tx.number(open, &[]).await);
+        if open.await.unwrap() == 0 {
+            return;
+        }
+    }
+    panic!("a transaction whose connection is gone stays open");
 }

@@ -20,6 +20,7 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
                 .create_key(&account, permission, "")
                 .await
                 .unwrap()
+                .made()
                 .unwrap();
             assert!(key.reveal().ends_with(&record.hint) && record.hint.len() == 4);
             let found = caller(at, &key).await.unwrap();
@@ -27,7 +28,12 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
             assert_eq!((found.permission, found.activated), (permission, false));
         }
         assert_eq!(
-            at.store.accounts().list_keys(&account).await.unwrap().len(),
+            at.store
+                .accounts()
+                .list_keys(&account, None, 100)
+                .await
+                .unwrap()
+                .len(),
             3
         );
         let paid = at.account_for(1).await;
@@ -37,6 +43,7 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
             .create_key(&paid, Permission::All, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         assert!(caller(at, &key).await.unwrap().activated);
     })
@@ -53,6 +60,7 @@ async fn no_account_no_key_and_no_key_no_caller() {
                 .create_key(&nobody, Permission::All, "")
                 .await
                 .unwrap()
+                .made()
                 .is_none()
         );
         assert_eq!(caller(at, &ApiKey::random().unwrap()).await, None);
@@ -67,6 +75,7 @@ async fn no_account_no_key_and_no_key_no_caller() {
                 .rotate_key(&unknown, 0)
                 .await
                 .unwrap()
+                .made()
                 .is_none()
         );
     })
@@ -83,6 +92,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_even_when_the_clock_steps
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         let revoked = at
             .store
@@ -105,6 +115,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_even_when_the_clock_steps
                 .rotate_key(&record.id, 60)
                 .await
                 .unwrap()
+                .made()
                 .is_none()
         );
     })
@@ -121,6 +132,7 @@ async fn a_rotated_key_lives_for_its_overlap_and_its_successor_may_do_the_same()
             .create_key(&account, Permission::Read, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         let (new, successor) = at
             .store
@@ -128,6 +140,7 @@ async fn a_rotated_key_lives_for_its_overlap_and_its_successor_may_do_the_same()
             .rotate_key(&old.id, 60)
             .await
             .unwrap()
+            .made()
             .unwrap();
         assert_eq!((new.permission, new.revoked_at), (Permission::Read, None));
         assert!(caller(at, &key).await.is_some() && caller(at, &successor).await.is_some());
@@ -140,6 +153,7 @@ async fn a_rotated_key_lives_for_its_overlap_and_its_successor_may_do_the_same()
             .rotate_key(&new.id, 0)
             .await
             .unwrap()
+            .made()
             .unwrap();
         assert!(caller(at, &successor).await.is_none() && caller(at, &last).await.is_some());
     })
@@ -156,6 +170,7 @@ async fn revoking_a_rotated_key_ends_its_overlap() {
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         at.store
             .accounts()
@@ -167,7 +182,12 @@ async fn revoking_a_rotated_key_ends_its_overlap() {
             .rotate_key(&old.id, 7_200)
             .await
             .unwrap();
-        let keys = at.store.accounts().list_keys(&account).await.unwrap();
+        let keys = at
+            .store
+            .accounts()
+            .list_keys(&account, None, 100)
+            .await
+            .unwrap();
         let ends = keys.iter().find(|key| key.id == old.id).unwrap().revoked_at;
         assert_eq!(ends, Some(at.store.now().plus_seconds(3_600)));
         at.store.accounts().revoke_key(&old.id).await.unwrap();
@@ -186,6 +206,7 @@ async fn a_use_is_recorded_to_the_minute() {
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         assert_eq!(caller(at, &key).await.unwrap().last_used_at, None);
         let first = at.store.now();

@@ -29,6 +29,7 @@ pub(super) struct Task {
     attempt: i64,
     transient: u32,
     crashes: u32,
+    interruptions: u32,
     held: bool,
 }
 
@@ -59,8 +60,8 @@ pub(super) enum Credited {
     Taken,
 }
 
-/// What a claim must hand out: task, attempt, transient failures, crashes.
-pub(super) type Handed = (usize, i64, u32, u32);
+/// What a claim must hand out: task, attempt, transient failures, crashes, interruptions.
+pub(super) type Handed = (usize, i64, u32, u32, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
@@ -131,6 +132,7 @@ impl Model {
             attempt: 0,
             transient: 0,
             crashes: 0,
+            interruptions: 0,
             held: false,
         });
         Created::New(self.tasks.len() - 1)
@@ -158,34 +160,45 @@ impl Model {
         *requests <= 60
     }
 
-    /// What is handed out, and what failed instead and waits for its refund.
-    pub(super) fn claim(&mut self, count: u32, now: i64) -> (Vec<Handed>, Vec<usize>) {
-        let (mut handed, mut failed) = (Vec::new(), Vec::new());
-        // A call looks four times at most, so that a queue of poison cannot hold the writer.
-        for _ in 0..4 {
-            let mut due: Vec<usize> = (0..self.tasks.len())
-                .filter(|&at| {
-                    let task = &self.tasks[at];
-                    task.state == State::Processing
-                        && task.visible_at <= now
-                        && task.deadline_at > now
-                })
-                .collect();
-            due.sort_by_key(|&at| (self.tasks[at].prio_at, at));
-            due.truncate(count as usize - handed.len());
-            for at in due {
-                let task = &mut self.tasks[at];
-                task.crashes += u32::from(task.held);
-                if task.held && task.crashes >= 2 {
-                    task.state = State::Pending;
-                    failed.push(at);
-                    continue;
-                }
-                (task.held, task.attempt, task.visible_at) = (true, task.attempt + 1, now + LEASE);
-                handed.push((at, task.attempt, task.transient, task.crashes));
-            }
+    /// What is handed out.
+    pub(super) fn claim(&mut self, count: u32, now: i64) -> Vec<Handed> {
+        let due = |task: &Task| {
+            task.state == State::Processing && task.visible_at <= now && task.deadline_at > now
+        };
+        let mut due: Vec<usize> = (0..self.tasks.len())
+            .filter(|&at| due(&self.tasks[at]))
+            .collect();
+        due.sort_by_key(|&at| (self.tasks[at].prio_at, at));
+        due.truncate(count as usize);
+        let hand_out = |at: usize| {
+            let task = &mut self.tasks[at];
+            task.interruptions += u32::from(task.held);
+            (task.held, task.attempt, task.visible_at) = (true, task.attempt + 1, now + LEASE);
+            (
+                at,
+                task.attempt,
+                task.transient,
+                task.crashes,
+                task.interruptions,
+            )
+        };
+        due.into_iter().map(hand_out).collect()
+    }
+
+    /// The one worker there is has died; how many leases that ends.
+    pub(super) fn die(&mut self, now: i64) -> u32 {
+        let held = |task: &&mut Task| task.state == State::Processing && task.held;
+        let mut ended = 0;
+        for task in self.tasks.iter_mut().filter(held) {
+            task.interruptions += 1;
+            let delay = match task.interruptions {
+                1 => 0,
+                times => (SECOND << (times - 2).min(16)).min(20 * SECOND),
+            };
+            (task.held, task.visible_at) = (false, now + delay);
+            ended += 1;
         }
-        (handed, failed)
+        ended
     }
 
     /// The task if this attempt still holds it.

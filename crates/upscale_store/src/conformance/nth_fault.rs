@@ -1,6 +1,7 @@
 //! A fault at every statement and every commit, one after the other, of a purchase, a create, a claim and
-//! each way a task can end. Whoever was told "unavailable" does what the contract says: asks again. However
-//! it was cut, there is one task, one reserve, one settlement, and the books are right at every moment.
+//! each way a task can end. Anyone who was told "unavailable" or "outcome unknown" does what the contract says: asks again.
+//! However it was cut, there is one task, one reserve, one settlement, and the books are right at every moment. Once a
+//! commit was sent no one is told that nothing was changed.
 
 use upscale_core::{AccountId, Clock, Credits, RequestId, Scale, TaskId, TaskState, limits};
 
@@ -16,9 +17,9 @@ use crate::{Claim, CreateOutcome, Settlement, Store, StoreError, faults::Faults}
 enum Ending {
     Succeeds,
     Fails,
-    /// Two attempts vanish: the claim fails it.
-    Poison,
-    /// Nobody claims it: the reaper fails it.
+    /// Today's rules refuse its source: the claim fails it.
+    Refused,
+    /// No one claims it: the reaper fails it.
     Overdue,
 }
 
@@ -27,7 +28,21 @@ enum Ending {
 enum Place {
     Statement,
     BeforeCommit,
+    /// The commit is sent and not heard, nor is its answer.
+    WithinCommit,
     AfterCommit,
+}
+
+impl Place {
+    /// Whether the answer is the one of this place: known to have failed, or unknown.
+    fn answers(self, error: &StoreError) -> bool {
+        match self {
+            Self::Statement | Self::BeforeCommit => matches!(error, StoreError::Unavailable(_)),
+            Self::WithinCommit | Self::AfterCommit => {
+                matches!(error, StoreError::OutcomeUnknown(_))
+            }
+        }
+    }
 }
 
 struct World<'a> {
@@ -36,11 +51,12 @@ struct World<'a> {
     home: &'a Home,
     account: AccountId,
     faults: Faults,
+    place: Place,
 }
 
 impl<'a> World<'a> {
     /// A new account in a home whose queue is empty.
-    async fn new(home: &'a Home) -> Self {
+    async fn new(home: &'a Home, place: Place) -> Self {
         let clock = Clock::manual(NOON);
         let store = home.open(&clock, Commits::Quick).await;
         let account = store.accounts().create("A customer").await.unwrap().id;
@@ -51,6 +67,7 @@ impl<'a> World<'a> {
             home,
             account,
             faults,
+            place,
         }
     }
 
@@ -67,11 +84,9 @@ impl<'a> World<'a> {
             );
             match answer {
                 Ok(answer) => return answer,
-                Err(StoreError::Unavailable(_)) if round % 2 == 0 => {}
-                Err(StoreError::Unavailable(_)) => {
-                    self.store = self.home.open(&self.clock, Commits::Quick).await
-                }
-                Err(error) => panic!("{error}"),
+                Err(error) if !self.place.answers(&error) => panic!("{:?}: {error}", self.place),
+                Err(_) if round % 2 == 0 => {}
+                Err(_) => self.store = self.home.open(&self.clock, Commits::Quick).await,
             }
         }
         panic!("five times unavailable after one fault");
@@ -129,10 +144,11 @@ impl<'a> World<'a> {
         match ending {
             Ending::Succeeds => self.settle(Settlement::Succeeded(result_file())).await,
             Ending::Fails => self.settle(failure()).await,
-            Ending::Poison => {
-                while self.claim().await.is_some() {
-                    self.clock.advance_seconds(limits::LEASE_SECONDS);
-                }
+            Ending::Refused => {
+                let refuse = "UPDATE task SET source_url = 'https://localhost/a.png'
+                     WHERE state = 'processing'";
+                self.home.try_sql(refuse).unwrap();
+                assert!(self.claim().await.is_none());
             }
             Ending::Overdue => {
                 self.clock.advance_seconds(limits::DEADLINE_SECONDS);
@@ -202,10 +218,11 @@ impl<'a> World<'a> {
 /// Lives through one fault after the other until one lies beyond the end; how many struck.
 async fn every_fault(home: &Home, ending: Ending, place: Place) -> u32 {
     for n in 1..1_000 {
-        let mut world = World::new(home).await;
+        let mut world = World::new(home, place).await;
         match place {
             Place::Statement => world.faults.fail_statement(n),
             Place::BeforeCommit => world.faults.fail_before_commit(n),
+            Place::WithinCommit => world.faults.lose_commit(n),
             Place::AfterCommit => world.faults.fail_after_commit(n),
         }
         let faults = world.faults.clone();
@@ -225,7 +242,7 @@ async fn all_places(ending: Ending, statements: u32, commits: u32) {
             points >= statements,
             "{engine}, {ending:?}: only {points} statements"
         );
-        for place in [Place::BeforeCommit, Place::AfterCommit] {
+        for place in [Place::BeforeCommit, Place::WithinCommit, Place::AfterCommit] {
             let struck = every_fault(&home, ending, place).await;
             assert!(
                 struck >= commits,
@@ -255,8 +272,8 @@ async fn a_failure_survives_a_fault_at_every_statement_and_commit() {
 }
 
 #[tokio::test]
-async fn poison_survives_a_fault_at_every_statement_and_commit() {
-    all_places(Ending::Poison, 25, 5).await;
+async fn a_refusal_by_the_claim_survives_a_fault_at_every_statement_and_commit() {
+    all_places(Ending::Refused, 25, 5).await;
 }
 
 #[tokio::test]

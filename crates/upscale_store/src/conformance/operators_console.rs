@@ -4,8 +4,11 @@
 use futures_util::future::join_all;
 use upscale_core::{AccountId, Credits, Email, OwnLimits, Permission, SecretToken, UserId, limits};
 
-use super::setting::{Setting, on_every_engine};
-use crate::{AccountCursor, OnBehalf, PurchaseOutcome, User, UserOutcome};
+use super::setting::{Setting, example, failure, on_every_engine, result_file};
+use crate::{
+    AccountCursor, CreateOutcome, HourOfWork, OnBehalf, PurchaseOutcome, Settlement, Spent, User,
+    UserOutcome,
+};
 
 const TEN: Credits = Credits::from_thousandths(10_000);
 
@@ -114,7 +117,7 @@ async fn a_key_is_revoked_and_recorded_once() {
             .accounts()
             .create_key(&account, Permission::All, "")
             .await;
-        let (key, secret) = made.unwrap().unwrap();
+        let (key, secret) = made.unwrap().made().unwrap();
         let by = bob();
         let asked = (0..4).map(|_| at.store.operator().revoke_key(&key.id, &by));
         for revoked in join_all(asked).await {
@@ -252,6 +255,95 @@ async fn a_tasks_money_and_todays_are_told() {
         let twice = Credits::from_thousandths(2 * limits::PRICE.thousandths());
         assert_eq!(sums, [("reserve", 2, twice), ("refund", 1, limits::PRICE)]);
         assert_eq!(at.store.accounts().list_stopped().await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_hours_are_counted_with_their_times_their_failures_and_the_newest_tasks() {
+    on_every_engine(async |at: &Setting| {
+        at.plenty_of_slots().await;
+        let (one, other) = (at.account_for(9).await, at.account_for(9).await);
+        let end = async |account: &AccountId, key: &str, seconds: i64, fails: bool| {
+            let id = at.accepted(account, key).await.id;
+            let claim = at.claimed().await;
+            at.clock.advance_seconds(seconds);
+            let settlement = match fails {
+                true => failure(),
+                false => Settlement::Succeeded(result_file()),
+            };
+            let tasks = at.store.tasks();
+            let settled = tasks.settle(&claim.task_id, claim.attempt, settlement, Spent::slot(1.0));
+            settled.await.unwrap();
+            id
+        };
+        end(&one, "long ago", 1, true).await;
+        at.clock.advance_seconds(2 * 86_400);
+        let start = at.store.now().next_utc_day();
+        at.clock
+            .advance_seconds(start.seconds_since(at.store.now()));
+        end(&one, "hour 0, a", 2, false).await;
+        end(&other, "hour 0, b", 4, false).await;
+        end(&other, "hour 0, c", 9, false).await;
+        end(&one, "hour 0, d", 1, true).await;
+        at.clock.advance_seconds(3_600);
+        let last = end(&one, "hour 1", 1, true).await;
+        let since = start.plus_seconds(-3_600);
+        let operator = at.store.operator();
+        let hours = operator.list_hours(since).await.unwrap();
+        let hour = start.unix_seconds() / 3_600;
+        let of = |hour, succeeded, failed, took| HourOfWork {
+            hour,
+            succeeded,
+            failed,
+            took,
+        };
+        let took = Some((4_000_000, 9_000_000));
+        assert_eq!(hours, [of(hour, 3, 1, took), of(hour + 1, 0, 1, None)]);
+        let failures = operator.list_failures(since, 5).await.unwrap();
+        assert_eq!(failures.len(), 1);
+        assert_eq!(failures[0].1, 2, "the one of long ago is not counted");
+        let newest = operator.list_newest(since, 2).await.unwrap();
+        assert_eq!((newest.len(), newest[0].task.id), (2, last));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tasks_are_counted_by_the_key_that_ordered_them() {
+    on_every_engine(async |at: &Setting| {
+        at.plenty_of_slots().await;
+        let account = at.account_for(9).await;
+        let key = upscale_core::KeyId::random().unwrap();
+        for (name, by) in [
+            ("by-key-1", Some(key)),
+            ("by-key-2", Some(key)),
+            ("by-a-form", None),
+        ] {
+            let name = upscale_core::IdempotencyKey::parse(name.as_bytes()).unwrap();
+            let request = upscale_core::RequestId::random().unwrap();
+            let order = example(upscale_core::Scale::X2);
+            let made = at
+                .store
+                .tasks()
+                .create_by(by, &account, &name, &order, &request);
+            assert!(matches!(made.await, Ok(CreateOutcome::Created(_))));
+        }
+        let today = at.store.now().utc_day();
+        let counted = at
+            .store
+            .tasks()
+            .count_by_key(&account, today)
+            .await
+            .unwrap();
+        assert_eq!(counted, [(key.to_string(), 2)]);
+        let none = at
+            .store
+            .tasks()
+            .count_by_key(&account, today + 1)
+            .await
+            .unwrap();
+        assert_eq!(none, []);
     })
     .await;
 }

@@ -440,7 +440,7 @@ async fn insist(at: &Setting, event: &PaymentEvent) {
         at.check_books().await;
         match heard {
             Ok(_) => return,
-            Err(StoreError::Unavailable(_)) => {}
+            Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }

@@ -14,7 +14,7 @@ use upscale_core::{
 
 use super::{
     figure::print_figure,
-    home::{Commits, Home, faults},
+    home::{Commits, Home, faults, wait_for_rollback},
     model::{Created, Credited, Model, State},
     setting::{NOON, example, failure, idempotency_key, result_file},
     steps::{ACCOUNTS, Crash, Step, crash, step},
@@ -117,7 +117,11 @@ impl<'a> Case<'a> {
                 assert_eq!(crash, Crash::None, "the crash did not strike");
                 Some(answer)
             }
-            Err(StoreError::Unavailable(_)) if crash != Crash::None => None,
+            Err(StoreError::Unavailable(_)) if crash == Crash::BeforeCommit => {
+                wait_for_rollback(&self.world.store).await;
+                None
+            }
+            Err(StoreError::OutcomeUnknown(_)) if crash == Crash::AfterCommit => None,
             Err(error) => panic!("{error}"),
         }
     }
@@ -163,6 +167,7 @@ impl<'a> Case<'a> {
                 }
             }
             Step::Reap => self.reap(crash).await,
+            Step::Die => self.die(crash).await,
             Step::Advance { seconds } => self.world.clock.advance_seconds(seconds),
             Step::Reopen => {
                 let world = &mut self.world;
@@ -250,17 +255,32 @@ impl<'a> Case<'a> {
         if crash == Crash::BeforeCommit {
             return;
         }
-        let (handed, failed) = self.model.claim(count, self.now());
+        let handed = self.model.claim(count, self.now());
         self.claims
             .extend(handed.iter().map(|&(at, attempt, ..)| (at, attempt)));
         let Some(claims) = answer else { return };
-        self.model.refund_these(&failed);
         assert_eq!(claims.len(), handed.len());
-        for (claim, (at, attempt, transient, crashes)) in claims.into_iter().zip(handed) {
+        for (claim, (at, attempt, transient, crashes, interruptions)) in
+            claims.into_iter().zip(handed)
+        {
             assert_eq!(*self.tasks[at].get_or_insert(claim.task_id), claim.task_id);
             let facts = (claim.attempt, claim.transient_failures, claim.crashes);
             assert_eq!(facts, (attempt, transient, crashes));
+            assert_eq!(claim.interruptions, interruptions);
         }
+    }
+
+    async fn die(&mut self, crash: Crash) {
+        let answer = self
+            .ask(crash, async |store| {
+                store.tasks().end_leases("worker").await
+            })
+            .await;
+        if crash == Crash::BeforeCommit {
+            return;
+        }
+        let ended = self.model.die(self.now());
+        assert!(answer.is_none_or(|answer| answer == ended));
     }
 
     async fn reap(&mut self, crash: Crash) {
@@ -455,20 +475,18 @@ fn agree_on_one_thread(cases: u32, home: fn() -> Option<Home>) {
         .unwrap();
     let steps = prop::collection::vec((step(), crash()), 1..STEPS_MAX);
     let world = RefCell::new(None);
-    // XorShift: unoptimised ChaCha would take a tenth of the time.
-    let rng_algorithm = RngAlgorithm::XorShift;
     let config = Config {
         cases,
         failure_persistence: None,
-        rng_algorithm,
+        // Unoptimised ChaCha would take a tenth of the time.
+        rng_algorithm: RngAlgorithm::XorShift,
         ..Config::default()
     };
     let agreed = TestRunner::new(config).run(&steps, |steps| {
         runtime.block_on(async {
             // Put back only after a good case: a failing one must not leave its jobs to the next.
-            let reusable = world
-                .take()
-                .filter(|world: &World| world.cases < CASES_A_FILE);
+            let is_young = |world: &World| world.cases < CASES_A_FILE;
+            let reusable = world.take().filter(is_young);
             let mut fresh = match reusable {
                 Some(world) => world,
                 None => World::new(home().unwrap()).await,

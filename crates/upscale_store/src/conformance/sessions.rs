@@ -148,3 +148,46 @@ async fn a_sweep_forgets_sessions_links_and_tries_whose_time_is_over() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn sessions_are_listed_and_ended_one_by_one_and_nobody_elses() {
+    on_every_engine(async |at: &Setting| {
+        let (ann, bob) = (
+            signed_up(at, "list-ann").await,
+            signed_up(at, "list-bob").await,
+        );
+        let [first, second, others] = [(); 3].map(|()| SecretToken::random().unwrap().hash());
+        let users = at.store.users();
+        for (who, token, agent) in [
+            (&ann, &first, "Firefox/140"),
+            (&ann, &second, ""),
+            (&bob, &others, "Chrome/140"),
+        ] {
+            let made = users.create_session_of(&who.id, token, None, 60, agent);
+            made.await.unwrap();
+            at.clock.advance_seconds(1);
+        }
+        let listed = users.list_sessions(&ann.id, 9).await.unwrap();
+        let names: Vec<&str> = listed.iter().map(|one| one.name.as_str()).collect();
+        let name = crate::SessionRecord::name_of;
+        assert_eq!(names, [name(&second), name(&first)]);
+        assert_eq!(listed[1].agent, "Firefox/140");
+        assert!(
+            !users
+                .end_session_named(&ann.id, &name(&others))
+                .await
+                .unwrap()
+        );
+        assert!(
+            users
+                .end_session_named(&ann.id, &name(&first))
+                .await
+                .unwrap()
+        );
+        assert!(users.find_session(&first).await.unwrap().is_none());
+        assert!(users.find_session(&others).await.unwrap().is_some());
+        at.clock.advance_seconds(60);
+        assert_eq!(users.list_sessions(&ann.id, 9).await.unwrap(), []);
+    })
+    .await;
+}

@@ -2,8 +2,8 @@
 
 use futures_util::future::join_all;
 use upscale_core::{
-    AccountId, Clock, Credits, FailureMessage, IdempotencyKey, NewTask, Parameters, RequestId,
-    ResultFile, Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
+    AccountId, Clock, Credits, FailureMessage, IdempotencyKey, Look, NewTask, Parameters,
+    RequestId, ResultFile, Scale, SourceUrl, Task, TaskId, Timestamp, limits, random_token,
 };
 
 use super::home::{Commits, Home};
@@ -70,8 +70,11 @@ impl Setting {
 
     async fn with(home: Home, commits: Commits) -> Self {
         let clock = Clock::manual(NOON);
+        let store = home.open(&clock, commits).await;
+        // As the service does when it starts.
+        store.look_at_clock().await.unwrap();
         Self {
-            store: home.open(&clock, commits).await,
+            store,
             clock,
             results: Results::local(&home.directory.path().join("results")).unwrap(),
             home,
@@ -91,7 +94,7 @@ impl Setting {
         account
     }
 
-    /// A worker with slots enough that the backlog turns nobody away.
+    /// A worker with slots enough that the backlog turns no one away.
     pub(crate) async fn plenty_of_slots(&self) {
         self.store
             .tasks()
@@ -169,6 +172,33 @@ impl Setting {
             .unwrap()
     }
 
+    /// Lets so much time pass, with the service running for the last two hours of it at least: whatever the clock did
+    /// before, it may delete again.
+    pub(crate) async fn run(&self, seconds: i64) {
+        let watched = seconds.clamp(0, 2 * 3_600);
+        self.clock.advance_seconds(seconds - watched);
+        self.store.look_at_clock().await.unwrap();
+        self.keep_looking(watched).await;
+    }
+
+    /// Lets so much time pass while the service runs.
+    pub(crate) async fn keep_looking(&self, seconds: i64) {
+        let mut left = seconds;
+        while left > 0 {
+            let step = left.min(limits::CLOCK_LOOK_SECONDS);
+            self.clock.advance_seconds(step);
+            self.store.look_at_clock().await.unwrap();
+            left -= step;
+        }
+    }
+
+    /// A sweep that notes what is due, and one that removes it; how many files.
+    pub(crate) async fn sweep_twice(&self) -> u32 {
+        let first = self.store.sweep(&self.results).await.unwrap();
+        self.keep_looking(limits::RESULT_DUE_SECONDS).await;
+        first + self.store.sweep(&self.results).await.unwrap()
+    }
+
     pub(crate) async fn check_books(&self) {
         let report = self.store.audit(None).await.unwrap();
         assert_eq!(
@@ -199,6 +229,8 @@ pub(crate) fn result_file() -> ResultFile {
         size_bytes: 5,
         width: 8,
         height: 6,
+        preview: None,
+        look: Some(Look::Natural),
     }
 }
 

@@ -172,6 +172,7 @@ async fn a_key_revoked_by_one_process_is_refused_by_the_next_request_to_another(
             .create_key(&account, Permission::All, "")
             .await
             .unwrap()
+            .made()
             .unwrap();
         for store in &stores {
             assert!(

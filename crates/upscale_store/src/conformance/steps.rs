@@ -5,7 +5,7 @@ use proptest::prelude::*;
 /// Accounts of one case.
 pub(super) const ACCOUNTS: usize = 2;
 
-/// One thing that somebody does, or time.
+/// One thing that someone does, or time.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Create {
@@ -48,6 +48,8 @@ pub(super) enum Step {
     Fail {
         claim: usize,
     },
+    /// The worker dies, and that is proven.
+    Die,
     FinishRefunds,
     Reap,
     Advance {
@@ -80,6 +82,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(claim, crash, seconds)| Step::Retry { claim, crash, seconds }),
         9 => claim.clone().prop_map(|claim| Step::Succeed { claim }),
         9 => claim.prop_map(|claim| Step::Fail { claim }),
+        2 => Just(Step::Die),
         2 => Just(Step::FinishRefunds),
         5 => Just(Step::Reap),
         // Twice the lease's end: only when it passes can a word be stale.

@@ -10,7 +10,7 @@ pub(super) fn email(name: &str) -> Email {
     Email::parse(&format!("{name}@example.org")).unwrap()
 }
 
-/// Somebody who signed up.
+/// Someone who signed up.
 pub(super) async fn signed_up(at: &Setting, name: &str) -> User {
     let made = at
         .store
@@ -31,7 +31,11 @@ async fn who_signs_up_has_an_account_that_has_not_paid() {
         assert_eq!(account.name, "ann@example.org");
         assert_eq!(account.activated_at, None);
         assert_eq!(
-            at.store.accounts().list_keys(&account.id).await.unwrap(),
+            at.store
+                .accounts()
+                .list_keys(&account.id, None, 100)
+                .await
+                .unwrap(),
             []
         );
         let found = at.store.users().find(&email("ann")).await.unwrap();
@@ -158,7 +162,8 @@ async fn a_code_of_the_second_factor_is_taken_once() {
             .await
             .unwrap();
         let found = at.store.users().find(&email("ann")).await.unwrap().unwrap();
-        assert_eq!(found.totp_secret.as_deref(), Some("SECRET"));
+        let opened = at.store.users().open_totp(&found).unwrap();
+        assert_eq!(opened.as_deref(), Some("SECRET"));
         let take = async |step| {
             at.store
                 .users()

@@ -91,7 +91,7 @@ impl Operator<'_> {
             .await
     }
 
-    /// Revokes anybody's key: refused from the next request on. Recorded once; none when there is no such key.
+    /// Revokes anyone's key: refused from the next request on. Recorded once; none when there is no such key.
     pub async fn revoke_key(
         self,
         key: &KeyId,

@@ -9,7 +9,10 @@ use upscale_core::{
 use crate::{LedgerKind, Purse, Store, StoreError, accounts::purchase::check_reference};
 
 mod actions;
+mod lately;
 mod overview;
+
+pub use self::lately::HourOfWork;
 
 /// The verbs of operators, on anyone's account, with who and why where they change something; of [`Store::operator`].
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +20,7 @@ pub struct Operator<'a> {
     pub(crate) store: &'a Store,
 }
 
-/// Who did something, and why: kept with what was done, for ever.
+/// Who did something, and why: kept with what was done, forever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnBehalf {
     /// The person or program, 1 to 100 characters.
@@ -165,7 +168,7 @@ pub struct JobRecord {
     pub attempt: u32,
     /// Attempts that ended in a failure that may pass.
     pub transient_failures: u32,
-    /// Attempts that vanished.
+    /// Interrupted attempts.
     pub crashes: u32,
     /// Who has it; none while it waits.
     pub worker: Option<String>,

@@ -11,11 +11,12 @@ use crate::{
 
 /// Old transactions listed at most.
 const LISTED_MAX: u32 = 20;
-const RECORD: &str = "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
+pub(super) const RECORD: &str =
+    "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
      FROM task LEFT JOIN job ON job.task_id = task.id";
 
 impl Operator<'_> {
-    /// The task, whoever's it is.
+    /// The task, anyone who's it is.
     pub async fn find_task(self, task: &TaskId) -> Result<Option<OperatorTask>, StoreError> {
         let task = *task;
         self.store
@@ -113,8 +114,8 @@ impl Operator<'_> {
     /// first. None on SQLite, whose readers end by themselves.
     ///
     /// As long as one lasts, vacuum removes nothing that died since it began, in the whole database, and a queue that
-    /// lives by updates and deletions grows slow. Nobody here keeps one open for long (sessions are cut after 10 s of
-    /// idling in one), so an old one is somebody else's: a forgotten console, a dump, a replica's feedback. Of other
+    /// lives by updates and deletions grows slow. No one here keeps one open for long (sessions are cut after 10 s of
+    /// idling in one), so an old one is someone else's: a forgotten console, a dump, a replica's feedback. Of other
     /// roles' sessions the server tells nothing unless ours may see them (`GRANT pg_read_all_stats`).
     pub async fn list_old_transactions(
         self,
@@ -152,7 +153,7 @@ fn ledger_sum(row: &dyn Row) -> Result<LedgerSum, StoreError> {
     })
 }
 
-fn task_record(row: &dyn Row) -> Result<OperatorTask, StoreError> {
+pub(super) fn task_record(row: &dyn Row) -> Result<OperatorTask, StoreError> {
     let has_job = row.number_if_any("attempt")?.is_some();
     Ok(OperatorTask {
         task: task(row)?,

@@ -254,7 +254,7 @@ async fn take_in_paid(
     if is_new {
         purchase(tx, &account, credits, &paid.payment).await?;
     }
-    // Its money may have gone back before anybody said that it came.
+    // Its money may have gone back before anyone said that it came.
     move_credits(tx, event, &paid.payment).await?;
     Ok(if is_new {
         PaymentOutcome::Credited(account, credits)

@@ -120,7 +120,7 @@ pub struct PaidSession {
 pub enum PaymentOutcome {
     /// The credits are available now.
     Credited(AccountId, Credits),
-    /// It was paid, and does not fit what was ordered: nobody was credited, an operator must look.
+    /// It was paid, and does not fit what was ordered: no one was credited, an operator must look.
     Refused(String),
     /// Credits were taken back.
     TakenBack(AccountId, Credits),
@@ -180,7 +180,7 @@ pub struct PaymentCursor {
 /// Which payments to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentFilter {
-    /// Everybody's.
+    /// Everyone's.
     All,
     /// One account's.
     OfAccount(AccountId),

@@ -1,5 +1,5 @@
 //! The driver: statements as every engine's verbs write them, run on a connection of the pool while one verb has it. No
-//! answer is waited for for ever.
+//! answer is waited for forever.
 
 use std::{
     error::Error as AnyError,
@@ -17,7 +17,11 @@ use tokio_postgres::{
 };
 use upscale_core::Timestamp;
 
-use super::{Db, error::unavailable, time::Time};
+use super::{
+    Db,
+    error::{NoAnswer, unavailable},
+    time::Time,
+};
 use crate::{
     StoreError,
     param::{Params, Value},
@@ -41,7 +45,7 @@ pub(crate) struct Connection {
     /// None once it went back to the pool.
     object: Option<Object>,
     is_open: bool,
-    /// Answers that did not come yet, or never did: then nobody knows what the connection would answer next,
+    /// Answers that did not come yet, or never did: then no one knows what the connection would answer next,
     /// and it is not used again.
     outstanding: AtomicU32,
     answer_timeout: Duration,
@@ -146,7 +150,8 @@ impl Connection {
         rows.iter().take(at_most).map(|row| parse(row)).collect()
     }
 
-    /// Commits what succeeded and undoes what failed. An error of the commit itself leaves the outcome unknown.
+    /// Commits what succeeded and undoes what failed. Once COMMIT was sent, only the server's own refusal says that nothing
+    /// was changed.
     pub(crate) async fn end<T>(
         mut self,
         answer: Result<T, StoreError>,
@@ -159,7 +164,8 @@ impl Connection {
             Ok(value) => {
                 #[cfg(test)]
                 faults.pass_before_commit()?;
-                self.control("COMMIT").await?;
+                let committed = self.answer_to(self.object()?.batch_execute("COMMIT")).await;
+                committed.map_err(NoAnswer::after_commit)?;
                 #[cfg(test)]
                 faults.pass_after_commit()?;
                 self.is_open = false;
@@ -179,19 +185,23 @@ impl Connection {
         self.answered(self.object()?.batch_execute(sql)).await
     }
 
-    /// Waits for an answer. One that was given up stays outstanding.
     async fn answered<T>(
         &self,
         answer: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
+        Ok(self.answer_to(answer).await?)
+    }
+
+    /// Waits for an answer. One that was given up stays outstanding.
+    async fn answer_to<T>(
+        &self,
+        question: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, NoAnswer> {
         self.outstanding.fetch_add(1, Ordering::Relaxed);
-        let answered = timeout(self.answer_timeout, answer).await;
-        let answer = answered.map_err(|_| {
-            let seconds = self.answer_timeout.as_secs();
-            StoreError::Unavailable(format!("the database did not answer within {seconds} s"))
-        })?;
+        let answered = timeout(self.answer_timeout, question).await;
+        let answer = answered.map_err(|_| NoAnswer::InTime(self.answer_timeout))?;
         self.outstanding.fetch_sub(1, Ordering::Relaxed);
-        Ok(answer?)
+        answer.map_err(NoAnswer::But)
     }
 
     fn object(&self) -> Result<&Object, StoreError> {

@@ -1,7 +1,9 @@
-//! What PostgreSQL's errors mean to the caller: try again later, or somebody must look.
+//! What PostgreSQL's errors mean to the caller: try again later, or someone must look.
+
+use std::time::Duration;
 
 use deadpool_postgres::PoolError;
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::StoreError;
 
@@ -28,6 +30,49 @@ impl From<tokio_postgres::Error> for StoreError {
             _ => Self::Unavailable(words),
         }
     }
+}
+
+/// Why a question to the server has no good answer.
+pub(super) enum NoAnswer {
+    /// None came for this long.
+    InTime(Duration),
+    /// The server's own error, or that of a connection which ended.
+    But(tokio_postgres::Error),
+}
+
+/// Of anything but a commit: the transaction is undone by the server or with its connection.
+impl From<NoAnswer> for StoreError {
+    fn from(no_answer: NoAnswer) -> Self {
+        match no_answer {
+            NoAnswer::InTime(patience) => Self::Unavailable(silence(patience)),
+            NoAnswer::But(error) => error.into(),
+        }
+    }
+}
+
+impl NoAnswer {
+    /// Of a commit. Only an ERROR of the server's says that it rolled back: it sends a FATAL when the session ends,
+    /// which may be after the commit.
+    pub(super) fn after_commit(self) -> StoreError {
+        let error = match self {
+            Self::InTime(patience) => return StoreError::OutcomeUnknown(silence(patience)),
+            Self::But(error) => error,
+        };
+        let said = error.as_db_error();
+        let is_undone = said.is_some_and(|said| {
+            said.parsed_severity() == Some(Severity::Error)
+                && *said.code() != SqlState::TRANSACTION_RESOLUTION_UNKNOWN
+        });
+        match is_undone {
+            true => error.into(),
+            false => StoreError::OutcomeUnknown(in_full(&error)),
+        }
+    }
+}
+
+fn silence(patience: Duration) -> String {
+    let seconds = patience.as_secs();
+    format!("the database did not answer within {seconds} s")
 }
 
 pub(super) fn unavailable(error: PoolError) -> StoreError {

@@ -22,7 +22,7 @@ use upscale_core::Timestamp;
 
 use self::time::Time;
 use crate::{
-    StoreError, StoreOptions,
+    SecretKeys, StoreError, StoreOptions,
     param::Param,
     row::Row,
     tx::{Driver, Tx},
@@ -35,6 +35,7 @@ pub struct Db {
     time: Time,
     options: StoreOptions,
     job_added: Arc<Notify>,
+    pub(crate) secret_keys: Option<Arc<SecretKeys>>,
     #[cfg(test)]
     pub(crate) faults: crate::faults::Faults,
 }
@@ -98,6 +99,17 @@ impl Db {
         let mut tx = self.tx(connection, now);
         let answer = verb(&mut tx, found).await;
         tx.end(answer).await
+    }
+
+    /// Writes these small tables anew: old versions of their rows are gone from their files.
+    pub(crate) async fn rewrite(&self, tables: &[&str]) -> Result<(), StoreError> {
+        let connection = self.pool.get().await.map_err(error::unavailable)?;
+        for table in tables {
+            connection
+                .batch_execute(&format!("VACUUM FULL {table}"))
+                .await?;
+        }
+        Ok(())
     }
 
     async fn begin(&self, begin: Begin) -> Result<Tx, StoreError> {

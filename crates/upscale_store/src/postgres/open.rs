@@ -10,6 +10,7 @@ use upscale_core::Clock;
 use super::{Begin, Db, error::unavailable, time::Time, tls::connector, url::parse_address};
 use crate::{
     StoreError, StoreOptions,
+    schema::{check_schema, newest},
     signing_key::{FIRST_SIGNING_KEY, new_signing_key},
 };
 
@@ -53,6 +54,7 @@ impl Db {
             time: Time::new(clock),
             options,
             job_added: Arc::new(Notify::new()),
+            secret_keys: None,
             #[cfg(test)]
             faults: crate::faults::Faults::default(),
         };
@@ -90,19 +92,32 @@ async fn bring_up_to_date(client: &mut Client) -> Result<(), StoreError> {
         );
         return Err(StoreError::Unavailable(what));
     }
-    embedded::migrations::runner()
-        .run_async(client)
-        .await
-        .map_err(|error| {
-            StoreError::Unavailable(format!(
-                "migration failed: {}",
-                super::error::in_full(&error)
-            ))
-        })?;
+    let migrations = embedded::migrations::runner();
+    check_schema(find_schema(client).await?, newest(&migrations))?;
+    migrations.run_async(client).await.map_err(|error| {
+        StoreError::Unavailable(format!(
+            "migration failed: {}",
+            super::error::in_full(&error)
+        ))
+    })?;
     // Under the migration lock, so two processes cannot make two.
     let (id, secret) = new_signing_key()?;
     client.execute(FIRST_SIGNING_KEY, &[&id, &secret]).await?;
     Ok(())
+}
+
+/// The newest migration that was made; none in a new database.
+async fn find_schema(client: &Client) -> Result<Option<i64>, StoreError> {
+    let history = "SELECT to_regclass('refinery_schema_history') IS NOT NULL";
+    if !client
+        .query_one(history, &[])
+        .await?
+        .try_get::<_, bool>(0)?
+    {
+        return Ok(None);
+    }
+    let newest = "SELECT CAST(max(version) AS BIGINT) FROM refinery_schema_history";
+    Ok(client.query_one(newest, &[]).await?.try_get(0)?)
 }
 
 fn pool(address: &str, connections: u32, durability: Durability) -> Result<Pool, StoreError> {

@@ -1,5 +1,5 @@
 //! What is particular to a server: rows locked by others, connections that end in the middle, a server that dies,
-//! certificates, transactions that somebody forgot.
+//! certificates, transactions that someone forgot.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn db(store: &Store) -> &Db {
     }
 }
 
-/// Somebody else's session on the same database.
+/// Someone else's session on the same database.
 async fn outsider(at: &Setting) -> Client {
     let (client, connection) = tokio_postgres::connect(&at.home.url().unwrap(), NoTls)
         .await
@@ -106,14 +106,12 @@ async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn poison_whose_account_is_busy_is_left_to_the_next_claim() {
+async fn an_order_that_ends_at_its_claim_is_left_to_the_next_one_while_its_account_is_busy() {
     let Some(at) = postgres().await else { return };
     let account = at.account_for(1).await;
-    let task = at.accepted(&account, "poison").await.id;
-    for _ in 0..2 {
-        at.claimed().await;
-        at.clock.advance_seconds(limits::LEASE_SECONDS);
-    }
+    let task = at.accepted(&account, "refused").await.id;
+    at.home
+        .tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
     let other = outsider(&at).await;
     let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
     other.batch_execute(&lock).await.unwrap();
@@ -421,4 +419,17 @@ async fn an_error_names_its_rule_and_quotes_no_row() {
         "{words}"
     );
     assert!(!words.contains("secret"), "{words}");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
+    let Some(at) = postgres().await else { return };
+    let newer =
+        "INSERT INTO refinery_schema_history SELECT version + 94, name, applied_on, checksum
+         FROM refinery_schema_history ORDER BY version DESC LIMIT 1";
+    outsider(&at).await.batch_execute(newer).await.unwrap();
+    let options = StoreOptions::default();
+    let opened = Store::open_postgres(&at.home.url().unwrap(), 1, at.clock.clone(), options).await;
+    let words = opened.unwrap_err().to_string();
+    assert!(words.contains("newer upscale"), "{words}");
 }

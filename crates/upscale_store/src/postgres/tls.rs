@@ -21,9 +21,9 @@ use crate::StoreError;
 /// What is checked of the server's certificate; the file holds the roots to trust instead of the public ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
-    /// The connection is encrypted, but whoever answers is believed.
+    /// The connection is encrypted, but anyone who answers is believed.
     Nothing,
-    /// Somebody trusted signed it, for whatever name.
+    /// Someone trusted signed it, for whatever name.
     Chain(Option<PathBuf>),
     /// And it is made out to the host in the address.
     ChainAndName(Option<PathBuf>),
@@ -88,7 +88,7 @@ fn refused(error: &dyn std::error::Error) -> StoreError {
 }
 
 /// `require` and `verify-ca`: the handshake's signatures always count, the name never does, the chain where
-/// there is somebody to check it.
+/// there is someone to check it.
 #[derive(Debug)]
 struct Lenient {
     chain: Option<Arc<WebPkiServerVerifier>>,

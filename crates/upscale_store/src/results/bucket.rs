@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, future, stream::BoxStream};
 use object_store::{
-    Attribute, Attributes, BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, PutOptions,
-    RetryConfig,
+    Attribute, Attributes, BackoffConfig, ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutOptions, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey},
     path::Path as Key,
     signer::{SignedUrlOptions, Signer},
@@ -15,19 +15,22 @@ use reqwest::Method;
 use tokio::time::timeout;
 use upscale_core::Timestamp;
 
-use super::failed;
+use super::{failed, probe};
 use crate::StoreError;
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest single request: a result has a hundred megabytes at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// A read of a result goes as fast as its customer takes it, which the front bounds. A storage that sends no byte for this
+/// long is gone.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// A request that failed for now is sent again this often, within this time; then the attempt fails for now and
 /// core decides.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 /// A write that is not answered is given up and sent again after this, and after so much more as its bytes take at a
-/// slow pace: whoever waits holds a place at the processor, and a storage that is back is to be found soon.
+/// slow pace: anyone who waits holds a place at the processor, and a storage that is back is to be found soon.
 const PUT_TIMEOUT: Duration = Duration::from_secs(8);
 const PUT_BYTES_PER_SECOND: u32 = 2 << 20;
 /// First characters of tokens: 0 to 7 (see `is_token`). Each hour one eighth of a bucket is searched for orphans,
@@ -60,6 +63,8 @@ pub struct Link<'a> {
 #[derive(Debug)]
 pub(super) struct Bucket {
     files: Arc<AmazonS3>,
+    /// For reading results, at their customers' pace.
+    reader: AmazonS3,
     signer: AmazonS3,
     prefix: Key,
 }
@@ -70,6 +75,14 @@ impl Bucket {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (name, prefix) = parse_url(&options.url)?;
         let files = builder(options)?.with_bucket_name(name).build();
+        let reader = builder(options)?
+            .with_bucket_name(name)
+            .with_client_options(
+                client(options)
+                    .with_timeout_disabled()
+                    .with_read_timeout(READ_TIMEOUT),
+            )
+            .build();
         let signer = match &options.public_endpoint {
             Some(endpoint) => builder(options)?
                 .with_bucket_name(name)
@@ -80,6 +93,7 @@ impl Bucket {
         };
         Ok(Self {
             files: Arc::new(files.map_err(failed)?),
+            reader: reader.map_err(failed)?,
             signer: signer.map_err(failed)?,
             prefix: Key::parse(prefix).map_err(|error| failed(error.into()))?,
         })
@@ -87,6 +101,10 @@ impl Bucket {
 
     pub(super) fn files(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.files) as Arc<dyn ObjectStore>
+    }
+
+    pub(super) fn reader(&self) -> &dyn ObjectStore {
+        &self.reader
     }
 
     /// Each try writes the same bytes under the same name, so one that was given up does no harm.
@@ -105,6 +123,14 @@ impl Bucket {
             "the storage did not answer {} times within {patience:?}",
             RETRIES + 1
         )))
+    }
+
+    /// One small object, written over each time.
+    pub(super) async fn probe(&self) -> Result<(), StoreError> {
+        let bytes = Bytes::from_static(probe::FILE_NAME.as_bytes());
+        let key = self.key(probe::FILE_NAME);
+        let put = self.files.put(&key, bytes.into()).await;
+        put.map(drop).map_err(failed)
     }
 
     pub(super) fn key(&self, file: &str) -> Key {
@@ -177,18 +203,22 @@ fn builder(options: &BucketOptions) -> Result<AmazonS3Builder, StoreError> {
             builder = builder.with_config(key, value);
         }
     }
-    let allows_http = builder.get_config_value(&AmazonS3ConfigKey::Client(
-        object_store::ClientConfigKey::AllowHttp,
-    ));
-    let client = ClientOptions::new()
-        .with_allow_http(allows_http.is_some_and(|value| value == "true"))
-        .with_connect_timeout(CONNECT_TIMEOUT)
-        .with_timeout(REQUEST_TIMEOUT);
-    Ok(builder.with_client_options(client).with_retry(RetryConfig {
+    let builder = builder.with_client_options(client(options));
+    Ok(builder.with_retry(RetryConfig {
         backoff: BackoffConfig::default(),
         max_retries: RETRIES,
         retry_timeout: RETRY_TIMEOUT,
     }))
+}
+
+fn client(options: &BucketOptions) -> ClientOptions {
+    let mut variables = options.variables.iter();
+    let allows_http = variables
+        .any(|(name, value)| name.eq_ignore_ascii_case("AWS_ALLOW_HTTP") && value == "true");
+    ClientOptions::new()
+        .with_allow_http(allows_http)
+        .with_connect_timeout(CONNECT_TIMEOUT)
+        .with_timeout(REQUEST_TIMEOUT)
 }
 
 /// Bucket and prefix, the latter without slashes at its ends.

@@ -1,4 +1,4 @@
-//! Tries everything the service will ask of a place for results, one thing after the other, in words for whoever
+//! Tries everything the service will ask of a place for results, one thing after the other, in words for anyone who
 //! set it up.
 
 use bytes::Bytes;

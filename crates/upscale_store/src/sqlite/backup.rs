@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use rusqlite::{Connection, OpenFlags, backup::Backup, backup::StepResult};
 
-use super::open::{FILE_NAME, make_private, read_only};
+use super::open::{DATABASE_FILE, make_private, read_only};
 use crate::StoreError;
 
 /// The copy while it is being made; a crash leaves this behind, never half a database under its name.
@@ -17,8 +17,8 @@ const UNFINISHED: &str = "upscale.db.unfinished";
 /// [`StoreError::Unavailable`] when there is a database in `to`, none in `from`, or one of them cannot be read or
 /// written.
 pub fn back_up(from: &Path, to: &Path) -> Result<u64, StoreError> {
-    let source = from.join(FILE_NAME);
-    let (unfinished, finished) = (to.join(UNFINISHED), to.join(FILE_NAME));
+    let source = from.join(DATABASE_FILE);
+    let (unfinished, finished) = (to.join(UNFINISHED), to.join(DATABASE_FILE));
     if !source.is_file() {
         return Err(refusal(&source, "there is no database"));
     }

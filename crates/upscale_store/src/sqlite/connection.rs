@@ -7,7 +7,10 @@ use rusqlite::{
     types::{Null, ToSqlOutput},
 };
 
-use super::plan::{Columns, Plan, Plans};
+use super::{
+    error::of_commit,
+    plan::{Columns, Plan, Plans},
+};
 use crate::{
     StoreError,
     param::{Params, Value},
@@ -67,12 +70,18 @@ impl Connection {
 
     /// Begins, ends or marks a transaction, past the faults of tests.
     pub(super) fn control(&self, sql: &str) -> Result<(), String> {
-        let done = self
-            .lock()
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|error| format!("{sql}: {error}"))
+        self.run(sql).map_err(|error| format!("{sql}: {error}"))
+    }
+
+    /// Ends a transaction for good. An error says whether its rows may be on the disk all the same.
+    pub(super) fn commit(&self) -> Result<(), StoreError> {
+        self.run("COMMIT").map_err(of_commit)
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        let connection = &self.lock().connection;
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.execute([]).map(drop)
     }
 }
 

@@ -1,20 +1,23 @@
 //! The store in one SQLite file: one writing thread with group commit, a few reading threads. Nothing about
 //! money, limits or keys is remembered outside the file, so that other processes may write it too.
 
+mod abort;
 mod backup;
 mod connection;
 mod error;
 mod open;
+mod opened_file;
 mod plan;
 mod readers;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use self::backup::back_up;
+pub use self::{backup::back_up, open::DATABASE_FILE};
 pub(crate) use self::{connection::Connection, open::Durability};
 
 use std::{
+    path::Path,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -24,7 +27,7 @@ use tokio::sync::Notify;
 use upscale_core::{Clock, Timestamp};
 
 use self::{readers::Readers, writer::Writer};
-use crate::{StoreError, StoreOptions, tx::Tx};
+use crate::{SecretKeys, StoreError, StoreOptions, tx::Tx};
 
 /// One database file, open. Cheap to clone; its threads end with the last clone.
 #[derive(Debug, Clone)]
@@ -34,6 +37,8 @@ pub struct Db {
     job_added: Arc<Notify>,
     clock: Clock,
     options: StoreOptions,
+    path: Arc<Path>,
+    pub(crate) secret_keys: Option<Arc<SecretKeys>>,
     #[cfg(test)]
     pub(crate) faults: crate::faults::Faults,
 }
@@ -47,7 +52,7 @@ impl Db {
         self.options
     }
 
-    /// One permit is kept when nobody waits, so a job added just before is not slept through.
+    /// One permit is kept when no one waits, so a job added just before is not slept through.
     pub(crate) fn job_added(&self) -> &Notify {
         &self.job_added
     }
@@ -66,6 +71,15 @@ impl Db {
     ) -> Result<T, StoreError> {
         let query = move |tx: &mut Tx| drive(pin!(verb(tx)));
         self.readers.read(query).await
+    }
+}
+
+impl Db {
+    /// Makes the file anew of what it holds, so that nothing is left in its free room or in its log.
+    pub(crate) async fn rewrite(&self) -> Result<(), StoreError> {
+        let path = Arc::clone(&self.path);
+        let done = tokio::task::spawn_blocking(move || open::rewrite(&path)).await;
+        done.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
 }
 

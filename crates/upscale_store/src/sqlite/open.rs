@@ -8,17 +8,19 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Notify;
 use upscale_core::Clock;
 
 use super::{
     Connection as Driven, Db,
+    opened_file::OpenedFile,
     readers::{Readers, Reading},
     writer::{Writer, Writing},
 };
 use crate::{
     StoreError, StoreOptions,
+    schema::{check_schema, newest},
     signing_key::{FIRST_SIGNING_KEY, new_signing_key},
 };
 
@@ -26,10 +28,11 @@ mod embedded {
     refinery::embed_migrations!("migrations/sqlite");
 }
 
-pub(super) const FILE_NAME: &str = "upscale.db";
+/// The database in its data directory.
+pub const DATABASE_FILE: &str = "upscale.db";
 /// How long another process may hold the write lock before a write gives up; within a request's 10 s.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same while the file is opened. Who was killed holds his lock until the kernel has finished his sync, and a busy disk
+/// The same while the file is opened. A killed process holds its lock until the kernel has finished its sync, and a busy disk
 /// may take seconds for that: a service that gives up meanwhile would have to be started again by hand.
 const OPEN_BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Reads at a time; each connection keeps at most 2 MB of pages.
@@ -57,16 +60,17 @@ impl Db {
         options: StoreOptions,
         durability: Durability,
     ) -> Result<Self, StoreError> {
-        make_private(directory, FILE_NAME).map_err(|error| {
+        make_private(directory, DATABASE_FILE).map_err(|error| {
             let shown = directory.display();
             StoreError::Unavailable(format!("{shown}: {error}"))
         })?;
-        let path = directory.join(FILE_NAME);
+        let path = directory.join(DATABASE_FILE);
         let connection = migrated(directory, &path, durability)?;
         #[cfg(test)]
         let faults = crate::faults::Faults::default();
         let writer = Writer::start(Writing {
             connection: Arc::new(Driven::new(connection)),
+            file: OpenedFile::at(&path).map_err(unavailable)?,
             clock: clock.clone(),
             options,
             #[cfg(test)]
@@ -90,13 +94,29 @@ impl Db {
             job_added: Arc::new(Notify::new()),
             clock,
             options,
+            path: path.into(),
+            secret_keys: None,
             #[cfg(test)]
             faults,
         })
     }
 }
 
-/// The file holds the secret that signs result URLs: nobody but its owner reads it. SQLite gives its
+/// Copies what the file holds into a new one and back (VACUUM), then empties the log. Others read meanwhile; writes wait.
+pub(super) fn rewrite(path: &Path) -> Result<(), StoreError> {
+    let connection = connect(path)?;
+    connection.busy_timeout(OPEN_BUSY_TIMEOUT)?;
+    connection.execute_batch("VACUUM")?;
+    let is_busy: bool =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_busy {
+        let what = "another process reads the log, which could not be emptied";
+        return Err(StoreError::Unavailable(what.to_owned()));
+    }
+    Ok(())
+}
+
+/// The file holds the secret that signs result URLs: no one but its owner reads it. SQLite gives its
 /// log the same permissions.
 pub(super) fn make_private(directory: &Path, file: &str) -> std::io::Result<()> {
     DirBuilder::new()
@@ -122,22 +142,54 @@ fn migrated(
     path: &Path,
     durability: Durability,
 ) -> Result<Connection, StoreError> {
-    let unavailable = |error: std::io::Error| StoreError::Unavailable(error.to_string());
     let lock = private_file(&directory.join("upscale.db-migrate")).map_err(unavailable)?;
     lock.lock().map_err(unavailable)?;
     let mut connection = connect(path)?;
+    prepare(&connection, durability).map_err(|error| in_words(path, error))?;
+    let migrations = embedded::migrations::runner();
+    check_schema(find_schema(&connection)?, newest(&migrations))?;
+    migrations.run(&mut connection).map_err(|error| {
+        StoreError::Unavailable(format!("{}: migration failed: {error}", path.display()))
+    })?;
+    ensure_signing_key(&connection)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+fn unavailable(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// Sets what every connection that writes needs, and reads the file's list of tables: one that is no database shows here.
+fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     connection.busy_timeout(OPEN_BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     connection.pragma_update(None, "synchronous", durability.as_pragma())?;
     // Where fsync does not reach the platter (macOS), this does; elsewhere it changes nothing.
     connection.pragma_update(None, "fullfsync", true)?;
-    embedded::migrations::runner()
-        .run(&mut connection)
-        .map_err(|error| StoreError::Unavailable(format!("migration failed: {error}")))?;
-    ensure_signing_key(&connection)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    Ok(connection)
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+/// What an operator can do about a file that cannot be opened.
+fn in_words(path: &Path, error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(format!(
+            "{} is damaged or no database ({error}). Nothing was changed. Restore it from a backup; `upscale backup` makes them",
+            path.display()
+        )),
+        _ => error.into(),
+    }
+}
+
+/// The newest migration that was made; none in a new file.
+fn find_schema(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    let history = "SELECT count(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'";
+    if connection.query_row(history, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(None);
+    }
+    let newest = "SELECT max(version) FROM refinery_schema_history";
+    Ok(connection.query_row(newest, [], |row| row.get(0))?)
 }
 
 /// Runs under the migration lock, so two processes cannot make two.

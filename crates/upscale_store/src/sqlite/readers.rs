@@ -9,7 +9,7 @@ use std::sync::{
 use tokio::sync::oneshot;
 use upscale_core::Clock;
 
-use super::Connection;
+use super::{Connection, abort::AbortOnPanic};
 use crate::{
     StoreError, StoreOptions,
     tx::{Driver, Tx},
@@ -85,6 +85,7 @@ fn in_snapshot<T>(
 
 impl Reading {
     fn run(self, waiting: &Mutex<Receiver<Query>>) {
+        let _loudly = AbortOnPanic;
         while let Some(query) = next(waiting) {
             let mut tx = Tx::new(
                 Driver::Sqlite(Arc::clone(&self.connection)),
@@ -99,7 +100,7 @@ impl Reading {
     }
 }
 
-/// Whoever holds the lock waits for the next query; the others wait for the lock.
+/// Anyone who holds the lock waits for the next query; the others wait for the lock.
 fn next(waiting: &Mutex<Receiver<Query>>) -> Option<Query> {
     let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     waiting.recv().ok()

@@ -1,5 +1,5 @@
 //! The one thread that writes: whatever waits becomes one transaction, each operation in its own savepoint,
-//! and nobody is answered before the commit is on the disk. A disk that syncs 200 times a second so carries
+//! and no one is answered before the commit is on the disk. A disk that syncs 200 times a second so carries
 //! thousands of operations.
 
 use std::sync::{
@@ -10,7 +10,7 @@ use std::sync::{
 use tokio::sync::oneshot;
 use upscale_core::Clock;
 
-use super::Connection;
+use super::{Connection, abort::AbortOnPanic, opened_file::OpenedFile};
 use crate::{
     StoreError, StoreOptions,
     tx::{Driver, Tx},
@@ -22,9 +22,9 @@ const WAITING_MAX: usize = 1_024;
 const BATCH_MAX: usize = 256;
 
 /// Runs in the transaction, or is told why it cannot.
-type Operation = Box<dyn FnOnce(Result<&mut Tx, String>) -> Ran + Send>;
-/// Answers the caller once the fate of the commit is known.
-type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
+type Operation = Box<dyn FnOnce(Result<&mut Tx, StoreError>) -> Ran + Send>;
+/// Answers the caller once the commit has ended.
+type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// What an operation leaves behind.
 struct Ran {
@@ -41,6 +41,7 @@ pub(super) struct Writer {
 /// What the writing thread owns.
 pub(super) struct Writing {
     pub(super) connection: Arc<Connection>,
+    pub(super) file: OpenedFile,
     pub(super) clock: Clock,
     pub(super) options: StoreOptions,
     #[cfg(test)]
@@ -59,18 +60,18 @@ impl Writer {
     }
 
     /// Runs the operation in a savepoint and answers after the commit. An error of the operation undoes its
-    /// savepoint alone; an error of the commit leaves the outcome unknown and is Unavailable.
+    /// savepoint alone, whatever becomes of the commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&mut Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (sender, answered) = oneshot::channel();
         let queued: Operation = Box::new(move |tx| {
-            let result = tx.map_err(StoreError::Unavailable).and_then(operation);
+            let result = tx.and_then(operation);
             let keep = result.is_ok();
             let answer: Answer = Box::new(move |committed| {
                 // A caller that went away needs no answer.
-                let _ = sender.send(committed.map_err(StoreError::Unavailable).and(result));
+                let _ = sender.send(result.and_then(|value| committed.map(|()| value)));
             });
             Ran { keep, answer }
         });
@@ -78,18 +79,18 @@ impl Writer {
             TrySendError::Full(_) => {
                 StoreError::Unavailable(format!("{WAITING_MAX} writes are waiting already"))
             }
-            TrySendError::Disconnected(_) => stopped(),
+            TrySendError::Disconnected(_) => StoreError::Unavailable(STOPPED.to_owned()),
         })?;
-        answered.await.map_err(|_| stopped())?
+        let lost = |_| StoreError::OutcomeUnknown(STOPPED.to_owned());
+        answered.await.map_err(lost)?
     }
 }
 
-fn stopped() -> StoreError {
-    StoreError::Unavailable("the writing thread has stopped".to_owned())
-}
+const STOPPED: &str = "the writing thread has stopped";
 
 impl Writing {
     fn run(self, waiting: &Receiver<Operation>) {
+        let _loudly = AbortOnPanic;
         while let Ok(first) = waiting.recv() {
             let rest = waiting.try_iter().take(BATCH_MAX - 1);
             self.commit_together(std::iter::once(first).chain(rest));
@@ -97,23 +98,28 @@ impl Writing {
     }
 
     fn commit_together(&self, operations: impl Iterator<Item = Operation>) {
-        // Immediate: the lock is taken before anything is read, so no operation decides on stale rows.
-        let begun = self
-            .roll_back()
-            .and_then(|()| self.control("BEGIN IMMEDIATE"));
+        let begun = self.file.check().and_then(|()| self.begin());
         let answers: Vec<Answer> = operations
             .map(|operation| match &begun {
                 Ok(()) => self.in_savepoint(operation),
-                Err(reason) => operation(Err(reason.clone())).answer,
+                Err(error) => operation(Err(error.clone())).answer,
             })
             .collect();
         let committed = begun.and_then(|()| self.commit());
-        if let Err(reason) = &committed {
-            tracing::error!(%reason, operations = answers.len(), "a commit failed");
+        if let Err(error) = &committed {
+            tracing::error!(%error, operations = answers.len(), "a commit failed");
         }
         for answer in answers {
             answer(committed.clone());
         }
+    }
+
+    /// Immediate: the lock is taken before anything is read, so no operation decides on stale rows.
+    fn begin(&self) -> Result<(), StoreError> {
+        let begun = self
+            .roll_back()
+            .and_then(|()| self.control("BEGIN IMMEDIATE"));
+        begun.map_err(StoreError::Unavailable)
     }
 
     fn in_savepoint(&self, operation: Operation) -> Answer {
@@ -121,7 +127,7 @@ impl Writing {
             .in_transaction()
             .and_then(|()| self.control("SAVEPOINT one"))
         {
-            return operation(Err(reason)).answer;
+            return operation(Err(StoreError::Unavailable(reason))).answer;
         }
         let mut tx = Tx::new(
             Driver::Sqlite(Arc::clone(&self.connection)),
@@ -151,8 +157,11 @@ impl Writing {
         Ok(())
     }
 
-    fn commit(&self) -> Result<(), String> {
-        let committed = self.in_transaction().and_then(|()| self.try_commit());
+    fn commit(&self) -> Result<(), StoreError> {
+        let committed = self
+            .in_transaction()
+            .map_err(StoreError::Unavailable)
+            .and_then(|()| self.try_commit());
         if committed.is_err() {
             let _ = self.roll_back();
         }
@@ -168,16 +177,12 @@ impl Writing {
         self.control("ROLLBACK")
     }
 
-    fn try_commit(&self) -> Result<(), String> {
+    fn try_commit(&self) -> Result<(), StoreError> {
         #[cfg(test)]
-        self.faults
-            .pass_before_commit()
-            .map_err(|error| error.to_string())?;
-        self.control("COMMIT")?;
+        self.faults.pass_before_commit()?;
+        self.connection.commit()?;
         #[cfg(test)]
-        self.faults
-            .pass_after_commit()
-            .map_err(|error| error.to_string())?;
+        self.faults.pass_after_commit()?;
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! A worker takes due jobs, in order and past those that another claim holds; what has crashed too often is
-//! failed here instead of handed out.
+//! A worker takes due jobs, in order and past those that another claim holds; what today's rules refuse is failed
+//! here instead of handed out.
 
 use upscale_core::{AccountId, FailureMessage, RequestId, SourceUrl, TaskId};
 
@@ -14,14 +14,15 @@ use crate::{Claim, StoreError, param::Params, row::Row, tx::Tx};
 
 /// Due jobs in order; the last of it keeps the order of arrival where two are equal.
 const DUE: &str =
-    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.failing_since, job.crashes, job.worker
+    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.failing_since, job.crashes, job.interruptions,
+         job.worker
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3";
 
 impl Tasks<'_> {
     /// Takes up to `count` due jobs, at most 64, first come first served but for bursts; an expired lease
-    /// counts as a crash. Poison (2 crashes) is failed and refunded here, not handed out; nothing past its
-    /// deadline is handed out either. Jobs of the accounts in `passed_over` stay where they are.
+    /// counts as an interruption. An order that is not accepted any more is failed and refunded here; nothing past
+    /// its deadline is handed out. Jobs of the accounts in `passed_over` stay where they are.
     pub async fn claim(
         self,
         worker: &str,
@@ -105,15 +106,15 @@ fn ids_as_text(tx: &Tx, ids: &[AccountId]) -> String {
 async fn hand_out(tx: &Tx, worker: &str, claims: &[Claim]) -> Result<(), StoreError> {
     let until = tx.now.plus_seconds(tx.options.lease_seconds);
     if !tx.is_shared() {
-        let sql = "UPDATE job SET attempt = $2, worker = $3, visible_at = $4, crashes = $5 WHERE task_id = $1";
+        let sql = "UPDATE job SET attempt = $2, worker = $3, visible_at = $4, interruptions = $5 WHERE task_id = $1";
         for claim in claims {
             let Claim {
                 task_id,
                 attempt,
-                crashes,
+                interruptions,
                 ..
             } = claim;
-            tx.execute_one(sql, &[task_id, attempt, &worker, &until, crashes])
+            tx.execute_one(sql, &[task_id, attempt, &worker, &until, interruptions])
                 .await?;
         }
         return Ok(());
@@ -123,13 +124,20 @@ async fn hand_out(tx: &Tx, worker: &str, claims: &[Claim]) -> Result<(), StoreEr
     }
     let tasks: Vec<&str> = claims.iter().map(|claim| claim.task_id.as_str()).collect();
     let attempts: Vec<i64> = claims.iter().map(|claim| claim.attempt).collect();
-    let crashes: Vec<i64> = claims.iter().map(|claim| claim.crashes.into()).collect();
+    let interruptions = claims.iter().map(|claim| claim.interruptions.into());
+    let interruptions: Vec<i64> = interruptions.collect();
     let updated = tx
         .execute(
-            "UPDATE job SET attempt = claimed.attempt, worker = $4, visible_at = $5, crashes = claimed.crashes
-             FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS claimed (task_id, attempt, crashes)
+            "UPDATE job SET attempt = claimed.attempt, worker = $4, visible_at = $5, interruptions = claimed.interruptions
+             FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS claimed (task_id, attempt, interruptions)
              WHERE job.task_id = claimed.task_id",
-            &[&&tasks[..], &&attempts[..], &&crashes[..], &worker, &until],
+            &[
+                &&tasks[..],
+                &&attempts[..],
+                &&interruptions[..],
+                &worker,
+                &until,
+            ],
         )
         .await?;
     if updated != claims.len() as u64 {
@@ -161,6 +169,7 @@ fn due_job(row: &dyn Row) -> Result<DueJob, StoreError> {
         transient_failures: row.whole("transient_failures")?,
         failing_since: row.time_if_any("failing_since")?,
         crashes: row.whole("crashes")?,
+        interruptions: row.whole("interruptions")?,
         was_claimed: row.text_if_any("worker")?.is_some(),
         source_url: SourceUrl::parse(row.text("source_url")?).ok(),
         parameters: parameters(row)?,

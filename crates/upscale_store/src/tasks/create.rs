@@ -3,15 +3,16 @@
 
 use futures_util::try_join;
 use upscale_core::{
-    AccountFacts, AccountId, IdempotencyKey, NewTask, RequestId, Task, Timestamp, fingerprint,
-    priority_at,
+    AccountFacts, AccountId, IdempotencyKey, KeyId, NewTask, RequestId, Task, Timestamp,
+    fingerprint, priority_at,
 };
 
 use super::{
     Tasks,
     order::{Order, Standing, known_key},
     queue::queue_facts,
-    row::{INSERT_TASK, insert_task, task},
+    row::{INSERT_TASK, insert_task},
+    used_key::find_by_key,
 };
 use crate::{
     CreateOutcome, StoreError,
@@ -26,9 +27,21 @@ const INSERT_JOB: &str =
 
 impl Tasks<'_> {
     /// One transaction: replay, conflict, limits, credits, capacity, then reserve + task + job. After
-    /// `Unavailable` the same call settles whether it was accepted.
+    /// `OutcomeUnknown` the same call finds out whether it was accepted.
     pub async fn create(
         self,
+        account: &AccountId,
+        key: &IdempotencyKey,
+        task: &NewTask,
+        request: &RequestId,
+    ) -> Result<CreateOutcome, StoreError> {
+        self.create_by(None, account, key, task, request).await
+    }
+
+    /// As [`Tasks::create`], with the API key that ordered it, for the counts of use by key.
+    pub async fn create_by(
+        self,
+        api_key: Option<KeyId>,
         account: &AccountId,
         key: &IdempotencyKey,
         task: &NewTask,
@@ -39,6 +52,7 @@ impl Tasks<'_> {
             key: key.clone(),
             task: task.clone(),
             request: *request,
+            api_key,
         };
         let verb = async move |tx: &mut Tx, locked: Option<()>| match locked {
             Some(()) => create_task(tx, &order).await,
@@ -50,12 +64,29 @@ impl Tasks<'_> {
         }
         Ok(outcome)
     }
+
+    /// What [`Tasks::create`] answers to a key that an accepted request had: its task, or a conflict. None for a new
+    /// key: nothing is written here.
+    pub async fn find_known(
+        self,
+        account: &AccountId,
+        key: &IdempotencyKey,
+        task: &NewTask,
+    ) -> Result<Option<CreateOutcome>, StoreError> {
+        let (account, key, fingerprint) = (*account, key.clone(), fingerprint(task));
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let known = find_by_key(tx, &account, &key).await?;
+                Ok(known.map(|(before, task)| known_key(&before, &fingerprint, task)))
+            })
+            .await
+    }
 }
 
 async fn create_task(tx: &Tx, order: &Order) -> Result<CreateOutcome, StoreError> {
     let fingerprint = fingerprint(&order.task);
     let (known, standing, queue) = try_join!(
-        find_by_key(tx, order),
+        find_by_key(tx, &order.account, &order.key),
         standing(tx, &order.account),
         queue_facts(tx)
     )?;
@@ -71,15 +102,6 @@ async fn create_task(tx: &Tx, order: &Order) -> Result<CreateOutcome, StoreError
     }
     let task = accept(tx, order, &fingerprint, prio_at).await?;
     Ok(CreateOutcome::Created(task))
-}
-
-async fn find_by_key(tx: &Tx, order: &Order) -> Result<Option<(String, Task)>, StoreError> {
-    tx.find(
-        "SELECT * FROM task WHERE account_id = $1 AND idempotency_key = $2",
-        &[&order.account, &order.key.as_str()],
-        |row| Ok((row.string("fingerprint")?, task(row)?)),
-    )
-    .await
 }
 
 async fn standing(tx: &Tx, account: &AccountId) -> Result<Standing, StoreError> {

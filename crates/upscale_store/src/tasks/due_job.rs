@@ -1,16 +1,16 @@
 //! A due job as it was read, and whether it is handed out: an expired lease is an ordinary due job
-//! whose last attempt vanished; the second time ends the task instead.
+//! whose last attempt was interrupted. That is counted and never ends the task: its deadline does.
 
 use upscale_core::{
-    AccountId, AttemptFailure, FailureMessage, Failures, NextStep, Parameters, RequestId,
-    SourceUrl, TaskId, Timestamp, after_failure, limits::RETRY_DELAY_SECONDS_MAX,
+    AccountId, AttemptFailure, FailureMessage, Parameters, RequestId, SourceUrl, TaskId, Timestamp,
+    limits::RETRY_DELAY_SECONDS_MAX,
 };
 
 use crate::{Claim, StoreError};
 
 /// Jobs one call hands out at most.
 pub(crate) const CLAIMS_MAX: u32 = 64;
-/// Rounds of looking for due jobs in one call, should poison fill the first ones.
+/// Rounds of looking for due jobs in one call, should those that end instead fill the first ones.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 /// What a claim did.
@@ -30,6 +30,7 @@ pub(crate) struct DueJob {
     pub(crate) transient_failures: u32,
     pub(crate) failing_since: Option<Timestamp>,
     pub(crate) crashes: u32,
+    pub(crate) interruptions: u32,
     /// Its last attempt gave no sign of life for a lease.
     pub(crate) was_claimed: bool,
     /// None when today's rules refuse what was accepted before an upgrade.
@@ -42,7 +43,7 @@ pub(crate) struct DueJob {
 
 /// What becomes of a due job.
 pub(crate) enum NextAttempt {
-    /// It is handed out, with the fence and crash count to write.
+    /// It is handed out, with the fence and the count of interruptions to write.
     HandOut(Box<Claim>),
     /// The task fails with this message.
     End(TaskId, FailureMessage),
@@ -51,18 +52,6 @@ pub(crate) enum NextAttempt {
 impl DueJob {
     /// Decides; nothing is written.
     pub(crate) fn next_attempt(self, now: Timestamp) -> NextAttempt {
-        let crashes = self.crashes + u32::from(self.was_claimed);
-        // Only whether it ends matters: an expired lease has waited long enough for another attempt now.
-        let failures = Failures {
-            crashes,
-            ..Failures::default()
-        };
-        let step = after_failure(AttemptFailure::Crash, failures, 0, 0.0);
-        if self.was_claimed && step == NextStep::Fail {
-            let message =
-                FailureMessage::new(&format!("Processing was interrupted {crashes} times."));
-            return NextAttempt::End(self.task_id, message);
-        }
         let Some(source_url) = self.source_url else {
             let message = FailureMessage::new("The image_url is not accepted any more.");
             return NextAttempt::End(self.task_id, message);
@@ -73,7 +62,8 @@ impl DueJob {
             attempt: self.attempt + 1,
             transient_failures: self.transient_failures,
             failing_since: self.failing_since,
-            crashes,
+            crashes: self.crashes,
+            interruptions: self.interruptions + u32::from(self.was_claimed),
             source_url,
             parameters: self.parameters,
             request_id: self.request_id,
@@ -105,9 +95,19 @@ pub(crate) fn retry_counts(
     }
 }
 
-/// What a task past its deadline is told.
-pub(crate) fn overdue_message(deadline_seconds: i64) -> FailureMessage {
+/// What a task past its deadline is told, by its job: `attempts` made, `interruptions` among them.
+pub(crate) fn overdue_message(
+    deadline_seconds: i64,
+    attempts: i64,
+    interruptions: u32,
+) -> FailureMessage {
+    let why = match (attempts, interruptions) {
+        (0, _) => ": it was still waiting for its first attempt".to_owned(),
+        (_, 0) => String::new(),
+        (_, 1) => ": its processing was interrupted".to_owned(),
+        (_, times) => format!(": its processing was interrupted {times} times"),
+    };
     FailureMessage::new(&format!(
-        "The image could not be processed within {deadline_seconds} seconds."
+        "The image could not be processed within {deadline_seconds} seconds{why}."
     ))
 }

@@ -1,9 +1,20 @@
 //! What an account looks back on: its tasks with all that is recorded of them, its results, its days.
 
-use upscale_core::{AccountId, Credits, SourceUrl, Task, TaskId, Timestamp, is_token};
+use upscale_core::{AccountId, Credits, Scale, SourceUrl, Task, TaskId, Timestamp, is_token};
 
 use super::{Tasks, row};
 use crate::{ResultRecord, StoreError, row::Row, tx::Tx};
+
+/// Tasks that a search for a text looks at.
+pub const SEARCHED_MAX: u32 = 10_000;
+
+/// The index by account and day finds the newest; the text is looked for in those.
+const SEARCH: &str = "SELECT * FROM (
+         SELECT * FROM task WHERE account_id = $1 AND day >= $2 AND day <= $3 AND (created_at, id) < ($4, $5)
+             AND ($6 = 'all' OR state = $6) AND (scale = $7 OR $7 = 0)
+         ORDER BY day DESC, created_at DESC, id DESC LIMIT $8) AS newest
+     WHERE lower(source_url) LIKE $9 ESCAPE '\\' OR id LIKE $9 ESCAPE '\\'
+     ORDER BY day DESC, created_at DESC, id DESC LIMIT $10";
 
 const OWNED: &str = "SELECT * FROM task WHERE id = $1 AND account_id = $2";
 
@@ -45,7 +56,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// An attempt whose stages nobody measured.
+    /// An attempt whose stages no one measured.
     #[must_use]
     pub const fn slot(seconds: f64) -> Self {
         Self {
@@ -99,6 +110,30 @@ pub struct TaskCursor {
     pub created_at: Timestamp,
     /// Its name.
     pub id: TaskId,
+}
+
+/// What a search among an account's tasks asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSearch {
+    /// In which state.
+    pub filter: TaskFilter,
+    /// At this scale alone.
+    pub scale: Option<Scale>,
+    /// Accepted on these UTC days, both inclusive.
+    pub days: (i64, i64),
+    /// Whose source URL or id holds this, in capitals or not; all, where it is empty.
+    pub text: String,
+}
+
+impl Default for TaskSearch {
+    fn default() -> Self {
+        Self {
+            filter: TaskFilter::All,
+            scale: None,
+            days: (0, i64::MAX),
+            text: String::new(),
+        }
+    }
 }
 
 /// One UTC day of an account.
@@ -184,6 +219,92 @@ impl Tasks<'_> {
         .await
     }
 
+    /// As [`Tasks::list`], of the tasks that a search asks for. A text is looked for in the newest [`SEARCHED_MAX`] of them:
+    /// no index holds it.
+    pub async fn search(
+        self,
+        account: &AccountId,
+        search: &TaskSearch,
+        after: Option<&TaskCursor>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let (account, after, search) = (*account, after.cloned(), search.clone());
+        self.store
+            .read(async move |tx: &mut Tx| {
+                let (first, last) = search.days;
+                let (day, at, id) = after.as_ref().map_or((last, i64::MAX, ""), |after| {
+                    let at = after.created_at;
+                    (at.utc_day().min(last), at.micros(), after.id.as_str())
+                });
+                let scale = search.scale.map_or(0, |scale| scale.factor() as i64);
+                let looked_at = match search.text.is_empty() {
+                    true => limit,
+                    false => SEARCHED_MAX,
+                };
+                tx.list(
+                    SEARCH,
+                    &[
+                        &account,
+                        &first,
+                        &day,
+                        &at,
+                        &id,
+                        &search.filter.as_str(),
+                        &scale,
+                        &looked_at,
+                        &pattern(&search.text),
+                        &limit,
+                    ],
+                    task_record,
+                )
+                .await
+            })
+            .await
+    }
+
+    /// What the newest succeeded tasks since this UTC day took from acceptance to result, in microseconds, at most
+    /// `limit` of them.
+    pub async fn list_latencies(
+        self,
+        account: &AccountId,
+        from_day: i64,
+        limit: u32,
+    ) -> Result<Vec<i64>, StoreError> {
+        let account = *account;
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.list(
+                    "SELECT finished_at - created_at AS took FROM task
+                     WHERE account_id = $1 AND day >= $2 AND state = 'succeeded'
+                     ORDER BY day DESC, created_at DESC, id DESC LIMIT $3",
+                    &[&account, &from_day, &limit],
+                    |row| row.number("took"),
+                )
+                .await
+            })
+            .await
+    }
+
+    /// How many tasks each API key ordered since this UTC day; those of the playground are left out.
+    pub async fn count_by_key(
+        self,
+        account: &AccountId,
+        from_day: i64,
+    ) -> Result<Vec<(String, u32)>, StoreError> {
+        let account = *account;
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.list(
+                    "SELECT key_id, count(*) AS tasks FROM task
+                     WHERE account_id = $1 AND day >= $2 AND key_id IS NOT NULL GROUP BY key_id",
+                    &[&account, &from_day],
+                    |row| Ok((row.string("key_id")?, row.whole("tasks")?)),
+                )
+                .await
+            })
+            .await
+    }
+
     /// The account's days from this one on, oldest first; days without a task are left out, and so are records past
     /// retention.
     pub async fn list_days(
@@ -206,6 +327,16 @@ impl Tasks<'_> {
         })
         .await
     }
+}
+
+/// For `LIKE`: what holds this text, whose own signs mean themselves.
+fn pattern(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let escaped = lower.chars().flat_map(|sign| {
+        let escape = matches!(sign, '%' | '_' | '\\').then_some('\\');
+        escape.into_iter().chain([sign])
+    });
+    format!("%{}%", escaped.collect::<String>())
 }
 
 fn task_record(row: &dyn Row) -> Result<TaskRecord, StoreError> {

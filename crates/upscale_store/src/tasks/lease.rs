@@ -1,7 +1,7 @@
 //! What a worker reports of a claim it keeps or gives back. Each report carries the attempt, the fence: once the job
-//! is with another worker, or waiting, the old attempt changes nothing.
+//! is with another worker, or waiting, the old attempt changes nothing. And what is known of a worker that died.
 
-use upscale_core::{AttemptFailure, TaskId};
+use upscale_core::{AttemptFailure, TaskId, after_interruption_millis};
 
 use super::{Tasks, due_job::retry_counts};
 use crate::{FenceOutcome, StoreError, param::Params, tx::Tx};
@@ -57,6 +57,44 @@ impl Tasks<'_> {
         })
         .await
     }
+}
+
+impl Tasks<'_> {
+    /// Ends all leases of a worker that is known to have ended, as if they had run out, and forgets the worker; how many
+    /// there were. Should it live after all, the fence keeps its late reports from changing anything.
+    pub async fn end_leases(self, worker: &str) -> Result<u32, StoreError> {
+        let worker = worker.to_owned();
+        let ended = self
+            .store
+            .write(async move |tx: &mut Tx| end_leases(tx, &worker).await)
+            .await?;
+        if ended > 0 {
+            self.store.tell_job_added();
+        }
+        Ok(ended)
+    }
+}
+
+async fn end_leases(tx: &Tx, worker: &str) -> Result<u32, StoreError> {
+    tx.execute("DELETE FROM worker WHERE id = $1", &[&worker])
+        .await?;
+    let held =
+        "SELECT task_id, interruptions FROM job WHERE worker = $1 ORDER BY task_id FOR UPDATE";
+    let held = tx
+        .list(held, &[&worker], |row| {
+            Ok((row.task_id("task_id")?, row.whole::<u32>("interruptions")?))
+        })
+        .await?;
+    let sql =
+        "UPDATE job SET worker = NULL, interruptions = $2, visible_at = $3 WHERE task_id = $1";
+    for (task, before) in &held {
+        let interruptions = before.saturating_add(1);
+        let delay_micros = after_interruption_millis(interruptions) as i64 * 1_000;
+        let due_at = tx.now.micros() + delay_micros;
+        tx.execute_one(sql, &[task, &interruptions, &due_at])
+            .await?;
+    }
+    Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
 }
 
 /// Runs a statement whose WHERE is the fence.

@@ -3,6 +3,7 @@
 mod claim;
 mod create;
 mod due_job;
+mod ended;
 pub(crate) mod history;
 mod lease;
 mod order;
@@ -11,6 +12,7 @@ pub(crate) mod queue;
 mod reap;
 pub(crate) mod row;
 pub(crate) mod settle;
+pub(crate) mod used_key;
 
 use crate::Store;
 

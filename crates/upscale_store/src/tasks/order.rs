@@ -1,8 +1,8 @@
 //! A create as it is decided: what is asked, what the account's row says, and the answer of core's admission.
 
 use upscale_core::{
-    AccountFacts, AccountId, Admission, Credits, IdempotencyKey, NewTask, NoRandomness, QueueFacts,
-    RequestId, Task, TaskId, TaskState, Timestamp, admit,
+    AccountFacts, AccountId, Admission, Credits, IdempotencyKey, KeyId, NewTask, NoRandomness,
+    QueueFacts, RequestId, Task, TaskId, TaskState, Timestamp, admit,
 };
 
 use crate::{CreateOutcome, StoreOptions};
@@ -16,6 +16,8 @@ pub(crate) struct Order {
     pub(crate) key: IdempotencyKey,
     pub(crate) task: NewTask,
     pub(crate) request: RequestId,
+    /// Which API key asked; none for the playground.
+    pub(crate) api_key: Option<KeyId>,
 }
 
 /// The account row as the transaction found it.

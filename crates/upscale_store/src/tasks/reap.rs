@@ -1,9 +1,9 @@
 //! Ends what passed its deadline, and mends what a clock that stepped back would leave asleep.
 
-use upscale_core::{TaskId, limits::RETRY_DELAY_SECONDS_MAX};
+use upscale_core::{FailureMessage, TaskId, limits::RETRY_DELAY_SECONDS_MAX};
 
 use super::{Tasks, due_job::overdue_message, settle::fail_task};
-use crate::{StoreError, tx::Tx};
+use crate::{StoreError, row::Row, tx::Tx};
 
 /// Tasks one call ends at most.
 const REAPED_A_PAGE: u32 = 100;
@@ -33,15 +33,24 @@ async fn reap(tx: &mut Tx) -> Result<Vec<TaskId>, StoreError> {
     // Accounts before jobs, as a settlement does; what it settled meanwhile is not there any more.
     tx.lock_owners(&overdue).await?;
     let overdue: Vec<&str> = overdue.iter().map(TaskId::as_str).collect();
-    let sql = "DELETE FROM job WHERE task_id = ANY($1) AND deadline_at <= $2 RETURNING task_id";
+    let sql = "DELETE FROM job WHERE task_id = ANY($1) AND deadline_at <= $2
+         RETURNING task_id, attempt, interruptions, worker";
+    let deadline = tx.options.deadline_seconds;
     let reaped = tx
-        .list_each(sql, &overdue, &[&tx.now], |row| row.task_id("task_id"))
+        .list_each(sql, &overdue, &[&tx.now], |row| reaped(row, deadline))
         .await?;
-    let message = overdue_message(tx.options.deadline_seconds);
-    for task in &reaped {
-        fail_task(tx, task, &message).await?;
+    for (task, message) in &reaped {
+        fail_task(tx, task, message).await?;
     }
-    Ok(reaped)
+    Ok(reaped.into_iter().map(|(task, _)| task).collect())
+}
+
+/// A job that is still claimed was interrupted: a process that lives ends its attempts before the deadline.
+fn reaped(row: &dyn Row, deadline_seconds: i64) -> Result<(TaskId, FailureMessage), StoreError> {
+    let interrupted_now = row.text_if_any("worker")?.is_some();
+    let interruptions = row.whole::<u32>("interruptions")? + u32::from(interrupted_now);
+    let message = overdue_message(deadline_seconds, row.number("attempt")?, interruptions);
+    Ok((row.task_id("task_id")?, message))
 }
 
 /// No moment of a job lies further ahead than was written when it was the future: if one does, the clock

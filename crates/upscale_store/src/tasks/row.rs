@@ -1,8 +1,8 @@
 //! The rows of tasks: how one is written and what is read of it.
 
 use upscale_core::{
-    AccountId, Credits, FailureMessage, Parameters, RefundStatus, ResultFile, Scale, Task, TaskId,
-    TaskState, is_token,
+    AccountId, Credits, FailureMessage, Look, NotALook, Parameters, Preview, RefundStatus,
+    ResultFile, Scale, Task, TaskId, TaskState, is_token,
 };
 
 use super::order::Order;
@@ -10,8 +10,8 @@ use crate::{Stages, StoreError, row::Row, tx::Tx};
 
 pub(super) const INSERT_TASK: &str =
     "INSERT INTO task (id, account_id, idempotency_key, fingerprint, source_url, scale,
-         face_enhance, price, request_id, created_at, day, deadline_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+         face_enhance, price, request_id, created_at, day, deadline_at, key_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 /// Writes a task that was just accepted.
 pub(super) async fn insert_task(
@@ -35,6 +35,7 @@ pub(super) async fn insert_task(
             &task.created_at,
             &task.created_at.utc_day(),
             &task.deadline_at,
+            &order.api_key,
         ],
     )
     .await
@@ -85,7 +86,27 @@ pub(crate) fn result_file(row: &dyn Row) -> Result<ResultFile, StoreError> {
         size_bytes: row.whole("result_size")?,
         width: row.whole("result_width")?,
         height: row.whole("result_height")?,
+        preview: preview(row)?,
+        look: look(row)?,
     })
+}
+
+/// None of a result that an older program recorded, or that a brought model made.
+fn look(row: &dyn Row) -> Result<Option<Look>, StoreError> {
+    let text = row.text_if_any("look")?;
+    let look = text.map(str::parse).transpose();
+    look.map_err(|error: NotALook| StoreError::Corrupt(format!("column look: {error}")))
+}
+
+/// None of a result that an older program recorded.
+fn preview(row: &dyn Row) -> Result<Option<Preview>, StoreError> {
+    if row.number_if_any("focus_x")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Preview {
+        thumbnail_bytes: row.whole("thumbnail_bytes")?,
+        focus_permille: [row.whole("focus_x")?, row.whole("focus_y")?],
+    }))
 }
 
 /// Whose the task is, and its price.
@@ -93,7 +114,7 @@ pub(super) fn owner_and_price(row: &dyn Row) -> Result<(AccountId, Credits), Sto
     Ok((row.account_id()?, row.credits("price")?))
 }
 
-/// All three stages, or none where nobody measured.
+/// All three stages, or none where no one measured.
 pub(super) fn stages(row: &dyn Row) -> Result<Option<Stages>, StoreError> {
     let stages = [
         row.number_if_any("download_micros")?,

@@ -1,8 +1,8 @@
 //! The end of a task. The account's lock, then the fence, then state and ledger in the same commit. A failure
-//! ends in two durable steps: failed with the refund pending, then the refund; whoever comes next finishes it.
+//! ends in two durable steps: failed with the refund pending, then the refund; anyone who comes next finishes it.
 
 use futures_util::try_join;
-use upscale_core::{AccountId, Credits, FailureMessage, ResultFile, TaskId};
+use upscale_core::{AccountId, Credits, FailureMessage, Look, ResultFile, TaskId};
 
 use super::{
     Tasks,
@@ -130,6 +130,12 @@ async fn succeed_task(
         stages.map(|stages| stages.picture_micros),
         stages.map(|stages| stages.storing_micros),
     ];
+    let focus = file.preview.map(|preview| preview.focus_permille);
+    let [focus_x, focus_y] = [0, 1].map(|side| focus.map(|focus| i64::from(focus[side])));
+    let thumbnail_bytes = file
+        .preview
+        .map(|preview| i64::from(preview.thumbnail_bytes));
+    let look = file.look.map(Look::as_str);
     let params: Params<'_> = &[
         task,
         &tx.now,
@@ -141,13 +147,18 @@ async fn succeed_task(
         &stages[0],
         &stages[1],
         &stages[2],
+        &thumbnail_bytes,
+        &focus_x,
+        &focus_y,
+        &look,
     ];
     // A clock that stepped back must not make a task end before it began.
     let succeeded = ended(
         tx,
         "UPDATE task SET state = 'succeeded', finished_at = CASE WHEN created_at > $2 THEN created_at ELSE $2 END,
              result_name = $3, result_sha256 = $4, result_size = $5, result_width = $6, result_height = $7,
-             download_micros = $8, picture_micros = $9, storing_micros = $10
+             download_micros = $8, picture_micros = $9, storing_micros = $10,
+             thumbnail_bytes = $11, focus_x = $12, focus_y = $13, look = $14
          WHERE id = $1 AND state = 'processing' RETURNING account_id, price",
         params,
     );

@@ -4,14 +4,23 @@ use std::fmt;
 
 use upscale_core::{AccountId, Email, Timestamp, UserId, limits::NAME_CHARS_MAX};
 
-use crate::{Store, StoreError, row::Row};
+use crate::{Store, StoreError, StoredSecret, row::Row};
 
+mod browsers;
+mod deletion;
+mod email_change;
 mod passwords;
+mod recovery;
 mod sessions;
+mod verification;
+
+pub use self::{
+    deletion::DeletionOutcome, email_change::EmailChangeOutcome, sessions::SessionRecord,
+};
 
 pub(crate) use self::passwords::{create_reset, lock_user};
 
-/// The verbs of users: their passwords, second factors, sessions and counted tries; of [`Store::users`].
+/// The verbs of users: their passwords, addresses, second factors, sessions, browsers and counted tries; of [`Store::users`].
 #[derive(Debug, Clone, Copy)]
 pub struct Users<'a> {
     pub(crate) store: &'a Store,
@@ -20,18 +29,20 @@ pub struct Users<'a> {
 /// A person who may sign in. Every user belongs to one account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Its name for ever.
+    /// Its name forever.
     pub id: UserId,
     /// Whose money and tasks they see.
     pub account_id: AccountId,
-    /// What they sign in with.
+    /// Email address of the user.
     pub email: Email,
     /// argon2id, as a PHC string; none until a password was chosen.
     pub password_hash: Option<String>,
-    /// The second factor's secret in base32, where it is on.
-    pub totp_secret: Option<String>,
+    /// The second factor's secret, where it is on; [`Users::open_totp`] opens it.
+    pub totp_secret: Option<StoredSecret>,
     /// When the user was made.
     pub created_at: Timestamp,
+    /// When they proved that the address is theirs: by a mailed link, or because an operator made them under it.
+    pub verified_at: Option<Timestamp>,
 }
 
 impl fmt::Debug for User {
@@ -57,7 +68,7 @@ pub struct Session {
 pub enum UserOutcome {
     /// Made.
     Created(User),
-    /// Somebody signs in with this address already; nothing changed.
+    /// Someone signs in with this address already; nothing changed.
     EmailTaken,
     /// There is no such account.
     NoSuchAccount,
@@ -75,7 +86,7 @@ pub enum AttemptOutcome {
     },
 }
 
-/// What the account of somebody who signs up is called: their address, as far as a name is long.
+/// What the account of someone who signs up is called: their address, as far as a name is long.
 pub(crate) fn account_name(email: &Email) -> String {
     email.as_str().chars().take(NAME_CHARS_MAX).collect()
 }
@@ -99,7 +110,8 @@ fn user(row: &dyn Row) -> Result<User, StoreError> {
         account_id: row.account_id()?,
         email: row.parsed("email", |text| Email::parse(text).ok())?,
         password_hash: row.string_if_any("password_hash")?,
-        totp_secret: row.string_if_any("totp_secret")?,
+        totp_secret: row.string_if_any("totp_secret")?.map(StoredSecret::new),
         created_at: row.time("created_at")?,
+        verified_at: row.time_if_any("verified_at")?,
     })
 }

@@ -2,14 +2,20 @@
 
 use upscale_core::{AccountId, Email, TokenHash, UserId};
 
-use super::{Users, account_name, user};
-use crate::{StoreError, User, UserOutcome, accounts::create_account, tx::Tx};
+use super::{Users, account_name, user, verification::take_over};
+use crate::{
+    StoreError, User, UserOutcome,
+    accounts::create_account,
+    sealing::{seal, totp_spot},
+    tx::Tx,
+};
 
 /// Users one listing shows at most.
 const LISTED_MAX: u32 = 10_000;
 
 impl Users<'_> {
-    /// A new user of this account, or of a new one that is called by the address.
+    /// A new user of this account, or of a new one that is called by the address. One without a password is made by an
+    /// operator, who knows whose address it is; one with a password has signed up, and has yet to prove it.
     pub async fn create(
         self,
         account: Option<&AccountId>,
@@ -54,7 +60,8 @@ impl Users<'_> {
             .await
     }
 
-    /// Another password: every session of the user ends, every reset link dies.
+    /// Another password: every session of the user ends, every link that resets it or changes the address dies, no browser
+    /// is known any more.
     pub async fn set_password(self, user: &UserId, password_hash: &str) -> Result<(), StoreError> {
         let (user, password_hash) = (*user, password_hash.to_owned());
         self.store
@@ -65,13 +72,33 @@ impl Users<'_> {
     /// Turns the second factor on with this secret (base32), or off.
     pub async fn set_totp(self, user: &UserId, secret: Option<&str>) -> Result<(), StoreError> {
         let (user, secret) = (*user, secret.map(str::to_owned));
+        let keys = self.store.secret_keys().cloned();
         self.store
             .write(async move |tx: &mut Tx| {
+                let stored = match secret {
+                    Some(plain) => {
+                        Some(seal(tx, keys.as_ref(), totp_spot(user.as_str()), &plain).await?)
+                    }
+                    None => None,
+                };
                 let sql =
                     "UPDATE console_user SET totp_secret = $2, totp_last_step = 0 WHERE id = $1";
-                tx.execute_one(sql, &[&user, &secret]).await
+                tx.execute_one(sql, &[&user, &stored]).await
             })
             .await
+    }
+
+    /// The secret of the user's second factor in base32; none where it is off.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it is sealed and this store has not its key, [`StoreError::Corrupt`] when it is
+    /// damaged.
+    pub fn open_totp(self, user: &User) -> Result<Option<String>, StoreError> {
+        let stored = user.totp_secret.as_ref();
+        let spot = totp_spot(user.id.as_str());
+        stored
+            .map(|stored| stored.open(self.store.secret_keys(), spot))
+            .transpose()
     }
 
     /// Takes the code of this 30-second step; false when it, or a later one, was taken before.
@@ -106,7 +133,9 @@ impl Users<'_> {
             .await
     }
 
-    /// Uses the link up: as [`Users::set_password`]. False when it was used before or is too old.
+    /// Uses the link up: as [`Users::set_password`]. It proves the address; where no one had proved it before, the account
+    /// may have been another's until now: all its keys are revoked and the second factor is gone. False when the link was
+    /// used before or is too old.
     pub async fn use_reset(
         self,
         reset: &TokenHash,
@@ -139,13 +168,14 @@ async fn create_user(
         }
     };
     let id = UserId::random()?;
+    let verified_at = password_hash.is_none().then_some(tx.now);
     // Of two that take one address at once, the second breaks off at the unique index, its account with it; when
     // it comes again the address is taken.
     let inserted = tx
         .execute(
-            "INSERT INTO console_user (id, account_id, email, password_hash, created_at)
-             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING",
-            &[&id, &account, email, &password_hash, &tx.now],
+            "INSERT INTO console_user (id, account_id, email, password_hash, created_at, verified_at)
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING",
+            &[&id, &account, email, &password_hash, &tx.now, &verified_at],
         )
         .await?;
     if inserted == 0 {
@@ -160,10 +190,15 @@ async fn create_user(
 async fn set_password(tx: &Tx, user: &UserId, password_hash: &str) -> Result<(), StoreError> {
     let set = "UPDATE console_user SET password_hash = $2 WHERE id = $1";
     tx.execute_one(set, &[user, &password_hash]).await?;
-    let resets = "DELETE FROM password_reset WHERE user_id = $1";
-    tx.execute(resets, &[user]).await?;
-    let sessions = "DELETE FROM console_session WHERE user_id = $1";
-    tx.execute(sessions, &[user]).await.map(drop)
+    for of_the_old in [
+        "DELETE FROM password_reset WHERE user_id = $1",
+        "DELETE FROM email_change WHERE user_id = $1",
+        "DELETE FROM known_browser WHERE user_id = $1",
+        "DELETE FROM console_session WHERE user_id = $1",
+    ] {
+        tx.execute(of_the_old, &[user]).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn create_reset(
@@ -182,11 +217,18 @@ pub(crate) async fn create_reset(
 }
 
 /// The link's row is locked, so that of two uses at once the second finds it gone.
-async fn use_reset(tx: &Tx, reset: &TokenHash, password_hash: &str) -> Result<bool, StoreError> {
+async fn use_reset(
+    tx: &mut Tx,
+    reset: &TokenHash,
+    password_hash: &str,
+) -> Result<bool, StoreError> {
     let Some(user) = find_reset(tx, reset, "FOR UPDATE OF password_reset").await? else {
         return Ok(false);
     };
     set_password(tx, &user.id, password_hash).await?;
+    if user.verified_at.is_none() {
+        take_over(tx, &user).await?;
+    }
     Ok(true)
 }
 

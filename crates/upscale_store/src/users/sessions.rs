@@ -5,6 +5,36 @@ use upscale_core::{Timestamp, TokenHash, UserId};
 use super::{Users, user};
 use crate::{AttemptOutcome, Session, StoreError, row::Row, tx::Tx};
 
+/// Of what a browser calls itself.
+const AGENT_CHARS_MAX: usize = 200;
+/// Of a session's hash, to name it in a list: nothing can be made of it.
+const NAME_CHARS: usize = 16;
+
+/// A session as the list of its user shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// What tells it from the user's others.
+    pub name: String,
+    /// What the browser called itself; empty of sessions that an older program opened.
+    pub agent: String,
+    /// When the session was signed in, in microseconds since the epoch.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+}
+
+impl SessionRecord {
+    /// What a session with this hash is called in a list.
+    #[must_use]
+    pub fn name_of(session: &TokenHash) -> String {
+        name_of(session.as_str())
+    }
+}
+
+fn name_of(hash: &str) -> String {
+    hash.chars().take(NAME_CHARS).collect()
+}
+
 impl Users<'_> {
     /// A session that lives this long; the one it replaces ends in the same commit.
     pub async fn create_session(
@@ -14,12 +44,63 @@ impl Users<'_> {
         replaces: Option<&TokenHash>,
         seconds: i64,
     ) -> Result<(), StoreError> {
+        self.create_session_of(user, session, replaces, seconds, "")
+            .await
+    }
+
+    /// The same, with what the browser calls itself, at most 200 characters of it.
+    pub async fn create_session_of(
+        self,
+        user: &UserId,
+        session: &TokenHash,
+        replaces: Option<&TokenHash>,
+        seconds: i64,
+        agent: &str,
+    ) -> Result<(), StoreError> {
         let (user, session, replaces) = (*user, session.clone(), replaces.cloned());
+        let agent: String = agent.chars().take(AGENT_CHARS_MAX).collect();
         self.store
             .write(async move |tx: &mut Tx| {
-                create_session(tx, &user, &session, replaces.as_ref(), seconds).await
+                create_session(tx, &user, &session, replaces.as_ref(), seconds, &agent).await
             })
             .await
+    }
+
+    /// The user's living sessions, the newest first, at most `limit` of them.
+    pub async fn list_sessions(
+        self,
+        user: &UserId,
+        limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let user = *user;
+        self.store
+            .read(async move |tx: &mut Tx| {
+                tx.list(
+                    "SELECT hash, agent, created_at, expires_at FROM console_session
+                     WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, hash LIMIT $3",
+                    &[&user, &tx.now, &limit],
+                    |row| {
+                        Ok(SessionRecord {
+                            name: name_of(row.text("hash")?),
+                            agent: row.string("agent")?,
+                            created_at: row.time("created_at")?,
+                            expires_at: row.time("expires_at")?,
+                        })
+                    },
+                )
+                .await
+            })
+            .await
+    }
+
+    /// Ends the user's session of this name, wherever it is; whether there was one.
+    pub async fn end_session_named(self, user: &UserId, name: &str) -> Result<bool, StoreError> {
+        let (user, name) = (*user, name.to_owned());
+        let ended = self.store.write(async move |tx: &mut Tx| {
+            let sql = "DELETE FROM console_session WHERE user_id = $1 AND substr(hash, 1, 16) = $2";
+            tx.execute(sql, &[&user, &name]).await
+        });
+        Ok(ended.await? > 0)
     }
 
     /// The session behind a cookie, while it lives.
@@ -88,17 +169,19 @@ async fn create_session(
     session: &TokenHash,
     replaces: Option<&TokenHash>,
     seconds: i64,
+    agent: &str,
 ) -> Result<(), StoreError> {
     if let Some(old) = replaces {
         end_session(tx, old).await?;
     }
     tx.execute_one(
-        "INSERT INTO console_session (hash, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO console_session (hash, user_id, created_at, expires_at, agent) VALUES ($1, $2, $3, $4, $5)",
         &[
             session,
             user,
             &tx.now,
             &tx.now.plus_seconds(seconds),
+            &agent,
         ],
     )
     .await

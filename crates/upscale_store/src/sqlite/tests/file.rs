@@ -1,13 +1,13 @@
 //! The file itself: who may read it, what happens when it cannot grow or is locked, what survives a stop.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use rusqlite::Connection;
-use upscale_core::{TaskState, limits};
+use upscale_core::{Clock, RequestId, Scale, TaskState, limits};
 
 use crate::{
     CreateOutcome, Store, StoreError, StoreOptions,
-    conformance::setting::{Setting, sqlite},
+    conformance::setting::{Setting, example, idempotency_key, sqlite},
     sqlite::{Db, open::BUSY_TIMEOUT},
     tx::Tx,
 };
@@ -210,4 +210,67 @@ async fn the_writing_connection_syncs_every_commit_and_the_reading_ones_cannot_w
         matches!(written, Err(StoreError::Unavailable(_))),
         "{written:?}"
     );
+}
+
+#[tokio::test]
+async fn a_file_that_was_moved_away_takes_no_writes_until_it_is_back() {
+    let at = sqlite().await;
+    let account = at.account_for(2).await;
+    let directory = at.home.directory.path();
+    let (file, away) = (directory.join("upscale.db"), directory.join("elsewhere.db"));
+    std::fs::rename(&file, &away).unwrap();
+    let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
+    let order = example(Scale::X2);
+    let create = async || {
+        at.store
+            .tasks()
+            .create(&account, &key, &order, &request)
+            .await
+    };
+    let words = |refused: Result<_, StoreError>| match refused {
+        Err(StoreError::Unavailable(words)) => words,
+        other => panic!("{other:?}"),
+    };
+    assert!(words(at.store.check_writable().await).contains("is gone"));
+    assert!(create().await.is_err());
+    std::fs::copy(&away, &file).unwrap();
+    assert!(words(at.store.check_writable().await).contains("another file"));
+    std::fs::rename(&away, &file).unwrap();
+    at.store.check_writable().await.unwrap();
+    let created = create().await.unwrap();
+    assert!(matches!(created, CreateOutcome::Created(_)), "{created:?}");
+}
+
+/// What opening says.
+async fn refusal(directory: &Path) -> String {
+    let opened = Store::open_sqlite(directory, Clock::System, StoreOptions::default()).await;
+    opened.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused_and_left_alone() {
+    let at = sqlite().await;
+    let newer =
+        "INSERT INTO refinery_schema_history SELECT version + 94, name, applied_on, checksum
+         FROM refinery_schema_history ORDER BY version DESC LIMIT 1";
+    outsider(&at).execute_batch(newer).unwrap();
+    let words = refusal(at.home.directory.path()).await;
+    assert!(
+        words.contains("newer upscale") && words.contains("version 1"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_with_what_to_do() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("upscale.db");
+    std::fs::write(&path, "x".repeat(8_192)).unwrap();
+    let words = refusal(directory.path()).await;
+    assert!(
+        words.contains("damaged") && words.contains("backup"),
+        "{words}"
+    );
+    let left = std::fs::read(&path).unwrap();
+    assert!(left.iter().all(|byte| *byte == b'x'), "it was changed");
 }

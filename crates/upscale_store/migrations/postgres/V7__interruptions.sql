@@ -1,0 +1,2 @@
+-- Attempts that ended with their process or their lease. They are not held against the image, as crashes of its own child are.
+ALTER TABLE job ADD COLUMN interruptions BIGINT NOT NULL DEFAULT 0 CHECK (interruptions >= 0);
