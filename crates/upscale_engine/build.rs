@@ -1,5 +1,5 @@
 //! Chooses the networks that ship: for each scale the best tier that has a weight file, and the network that restores
-//! noisy and soft pictures where there is one. Weights are data; a better network is shipped by putting its file beside
+//! noisy and soft pictures where there is one, with the layers that make its looks crisper. Weights are data; a better network is shipped by putting its file beside
 //! the others. Face networks ship when both scales have one. Also fetches the face detector's model.
 
 #[path = "build/detector.rs"]
@@ -27,6 +27,13 @@ fn main() -> io::Result<()> {
             true => format!("Some(include_bytes!({restoring:?}))"),
             false => "None".to_owned(),
         };
+        let crisp = weights.join(format!("crisp-x{scale}.safetensors"));
+        let crisper = match crisp.exists() {
+            true => format!("Some(include_bytes!({crisp:?}))"),
+            false => "None".to_owned(),
+        };
+        code += &format!("/// Its layers, trained for finer detail, at {scale}x.\n");
+        code += &format!("pub(crate) const CRISP_X{scale}: Option<&[u8]> = {crisper};\n");
         code += &format!("/// The network that restores at {scale}x.\n");
         code += &format!("pub(crate) const RESTORE_X{scale}: Option<&[u8]> = {found};\n");
     }

@@ -17,7 +17,7 @@ pub(crate) fn phases(scale: usize) -> Vec<Phase> {
     (0..scale).map(|phase| phase_at(phase, scale)).collect()
 }
 
-/// Clamps a source coordinate into `0..size`: an edge goes on for ever.
+/// Clamps a source coordinate into `0..size`: an edge goes on forever.
 pub(crate) fn replicated(position: isize, size: usize) -> usize {
     position.clamp(0, size as isize - 1) as usize
 }

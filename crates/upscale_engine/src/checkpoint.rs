@@ -66,7 +66,7 @@ pub(crate) fn check_size(file: &[u8]) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// The header of a safetensors file, before anybody allocates for it.
+/// The header of a safetensors file, before anyone allocates for it.
 pub(crate) fn check_header(file: &[u8], header_bytes_max: u64) -> Result<(), ModelError> {
     let Some(length) = file.first_chunk::<8>() else {
         return Err(refuse(format!("{} bytes hold no header", file.len())));

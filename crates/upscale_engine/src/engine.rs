@@ -1,15 +1,17 @@
 //! The room's door: which networks ship, how many threads, which kernels; one call upscales one picture.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use upscale_core::limits::SOURCE_PIXELS_MAX;
-use upscale_core::{Condition, Pixels, Rows, Scale};
+use upscale_core::{Condition, Look, Pixels, Rows, Scale};
 
 use crate::error::{ModelError, UpscaleError};
 use crate::executor::{Executor, Precision};
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
+use crate::turned;
 
 /// The weights that ship, chosen by `build.rs`.
 pub(crate) mod shipped {
@@ -25,6 +27,8 @@ pub struct EngineOptions {
     pub kernels: Option<KernelSet>,
     /// How exact the arithmetic has to be.
     pub precision: Precision,
+    /// Which of the networks that ship run.
+    pub look: Look,
     /// Largest source accepted, in pixels (width x height).
     pub pixels_max: usize,
 }
@@ -47,7 +51,15 @@ struct Networks {
 /// A network, and what it is for the condition asked for last: a process that upscales one picture needs one of two.
 struct Loaded {
     network: Arc<Network>,
-    last: Mutex<Option<(Condition, Arc<Executor>)>>,
+    last: Mutex<Option<(Ready, Arc<Executor>)>>,
+}
+
+/// What an executor is ready for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ready {
+    condition: Condition,
+    /// Pictures that lie on their side: see `turned.rs`.
+    is_turned: bool,
 }
 
 impl Loaded {
@@ -58,28 +70,33 @@ impl Loaded {
         }
     }
 
-    /// Ready for pictures of this condition.
+    /// Ready for pictures of this condition that stand, or lie if the network is one that can: its answer says which.
     fn executor(
         &self,
-        condition: Condition,
+        mut ready: Ready,
         kernels: KernelSet,
         precision: Precision,
-    ) -> Arc<Executor> {
+    ) -> (Arc<Executor>, bool) {
         // Without conditioning all conditions have the same.
-        let condition = match self.network.conditioning {
-            Some(_) => condition,
-            None => Condition::UNKNOWN,
-        };
+        if self.network.conditioning.is_none() {
+            ready.condition = Condition::UNKNOWN;
+        }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some((made_for, executor)) if *made_for == condition => Arc::clone(executor),
-            _ => {
-                let network = self.network.folded(condition);
-                let executor = Arc::new(Executor::new(network, kernels, precision));
-                *last = Some((condition, Arc::clone(&executor)));
-                executor
+        if let Some((made_for, executor)) = &*last
+            && *made_for == ready
+        {
+            return (Arc::clone(executor), ready.is_turned);
+        }
+        let mut network = self.network.folded(ready.condition);
+        if ready.is_turned {
+            match network.turned() {
+                Some(turned) => network = Cow::Owned(turned),
+                None => ready.is_turned = false,
             }
         }
+        let executor = Arc::new(Executor::new(network, kernels, precision));
+        *last = Some((ready, Arc::clone(&executor)));
+        (executor, ready.is_turned)
     }
 }
 
@@ -90,6 +107,7 @@ impl Default for EngineOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             kernels: None,
             precision: Precision::Exact,
+            look: Look::default(),
             pixels_max: SOURCE_PIXELS_MAX as usize,
         }
     }
@@ -102,9 +120,10 @@ impl Engine {
     /// [`ModelError`] when the embedded weights do not fit this program.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
         let (x2, x4) = (Network::read(shipped::X2)?, Network::read(shipped::X4)?);
+        let look = options.look;
         let mut engine = Self::of(x2, x4, options)?;
-        engine.x2.restoring = restoring(shipped::RESTORE_X2)?;
-        engine.x4.restoring = restoring(shipped::RESTORE_X4)?;
+        engine.x2.restoring = restoring(shipped::RESTORE_X2, shipped::CRISP_X2, look)?;
+        engine.x4.restoring = restoring(shipped::RESTORE_X4, shipped::CRISP_X4, look)?;
         Ok(engine)
     }
 
@@ -191,13 +210,22 @@ impl Engine {
     /// on their way; 0 for the reference, which keeps to a few rows.
     #[must_use]
     pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
-        let executor = self.executor(scale, Condition::UNKNOWN);
+        let (executor, _) = self.executor(scale, Condition::UNKNOWN, false);
         executor.memory_bytes((width, height), self.threads())
     }
 
-    fn executor(&self, scale: Scale, condition: Condition) -> Arc<Executor> {
+    fn executor(
+        &self,
+        scale: Scale,
+        condition: Condition,
+        is_turned: bool,
+    ) -> (Arc<Executor>, bool) {
+        let ready = Ready {
+            condition,
+            is_turned,
+        };
         let loaded = self.loaded(scale, condition);
-        loaded.executor(condition, self.kernels, self.options.precision)
+        loaded.executor(ready, self.kernels, self.options.precision)
     }
 
     fn threads(&self) -> usize {
@@ -234,7 +262,12 @@ impl Engine {
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
         self.check(source)?;
-        let executor = self.executor(scale, condition);
+        let (executor, is_turned) = self.executor(scale, condition, turned::suits(source));
+        if is_turned {
+            let reach = self.network_for(scale, condition).reach();
+            let work = (&*executor, scale.factor(), reach);
+            return turned::upscale(work, source, self.threads(), sink, cancelled);
+        }
         executor.upscale(source, self.threads(), sink, cancelled)
     }
 
@@ -255,7 +288,23 @@ impl Engine {
     }
 }
 
-fn restoring(file: Option<&[u8]>) -> Result<Option<Loaded>, ModelError> {
-    let network = file.map(Network::read).transpose()?;
-    Ok(network.map(|network| Loaded::new(network.into())))
+/// The restoring network in this look.
+fn restoring(
+    file: Option<&[u8]>,
+    crisp: Option<&[u8]>,
+    look: Look,
+) -> Result<Option<Loaded>, ModelError> {
+    let Some(network) = file.map(Network::read).transpose()? else {
+        return Ok(None);
+    };
+    let network = match (look, crisp) {
+        (Look::Faithful, _) => network,
+        (_, Some(crisp)) => network.mixed(&Network::read(crisp)?, look.crisp_share())?,
+        (_, None) => {
+            return Err(ModelError(format!(
+                "no weights of this program look {look}"
+            )));
+        }
+    };
+    Ok(Some(Loaded::new(network.into())))
 }

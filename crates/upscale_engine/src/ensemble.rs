@@ -17,6 +17,8 @@ pub(crate) struct Orientation {
 }
 
 impl Orientation {
+    /// Exchanged along its diagonal.
+    pub(crate) const TRANSPOSED: Self = Self::number(1);
     /// Left and right exchanged.
     pub(crate) const MIRRORED: Self = Self::number(2);
     const ALL: [Self; 8] = [

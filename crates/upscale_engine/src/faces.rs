@@ -1,8 +1,10 @@
 //! Clearer faces: finds them, runs the face network on them alone, and lays its rows over those of the ordinary
 //! network. Where no face is, not a bit of the ordinary output changes.
 
+mod cascade;
 mod detect;
 mod guard;
+mod plane;
 mod region;
 
 use std::ops::ControlFlow;
@@ -14,7 +16,9 @@ use crate::ensemble::Orientation;
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
 
+pub use cascade::{Cascade, DETECTOR_MODEL, Window};
 pub use detect::{Face, find_faces};
+pub use plane::Plane;
 use region::{Area, Veil, areas, crop};
 
 /// The face networks, ready to run.
@@ -81,7 +85,7 @@ impl FaceEnhancer {
         self.enhance_these(find_faces(source)?, source, scale, condition)
     }
 
-    /// As [`FaceEnhancer::enhance`], with faces that somebody else has found.
+    /// As [`FaceEnhancer::enhance`], with faces that someone else has found.
     ///
     /// # Errors
     /// As [`FaceEnhancer::enhance`].

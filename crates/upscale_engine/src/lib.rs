@@ -21,6 +21,7 @@ mod finish;
 mod folding;
 mod job;
 mod kernel_set;
+mod mixed;
 mod model;
 mod model_file;
 mod narrow;
@@ -36,6 +37,7 @@ mod shuffle;
 mod sigmoid;
 mod task;
 mod tiles;
+mod turned;
 mod upscale;
 mod winograd;
 mod word_tiles;
@@ -45,7 +47,9 @@ pub use architecture::Architecture;
 pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};
 pub use executor::Precision;
-pub use faces::{EnhancedFaces, Face, FaceEnhancer, find_faces};
+pub use faces::{
+    Cascade, DETECTOR_MODEL, EnhancedFaces, Face, FaceEnhancer, Plane, Window, find_faces,
+};
 pub use kernel_set::KernelSet;
 pub use model::Model;
 pub use network::Network;

@@ -1,4 +1,4 @@
-//! A model file of anybody's: ours, PyTorch's or safetensors; which it is the file itself says.
+//! A model file of anyone's: ours, PyTorch's or safetensors; which it is the file itself says.
 
 use safetensors::tensor::SafeTensors;
 

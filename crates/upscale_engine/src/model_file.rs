@@ -10,7 +10,7 @@ use crate::conditioning::{Conditioning, Inputs};
 use crate::error::ModelError;
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
-/// X, the largest of our own, is 5 MB in F32; ten times that is nobody's honest file.
+/// X, the largest of our own, is 5 MB in F32; ten times that is no one's honest file.
 const FILE_BYTES_MAX: usize = 64 << 20;
 /// 202 tensors at 64 blocks need 20 KB.
 const HEADER_BYTES_MAX: u64 = 256 << 10;

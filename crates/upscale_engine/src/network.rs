@@ -84,6 +84,17 @@ pub(crate) enum Combine {
     Gate { map: Map },
 }
 
+impl Layer {
+    /// Whether both read and write the same, so that numbers of one stand where those of the other do.
+    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
+        self.inputs == other.inputs
+            && (self.output, self.side) == (other.output, other.side)
+            && (self.weights.len(), self.bias.len()) == (other.weights.len(), other.bias.len())
+            && self.activation == other.activation
+            && self.combine == other.combine
+    }
+}
+
 impl Combine {
     pub(crate) fn map(self) -> Map {
         match self {
@@ -204,7 +215,7 @@ impl Network {
             .div_ceil(self.unshuffle * self.unshuffle)
     }
 
-    /// Weights, biases and learnt slopes: one slope for all channels is a leaky ReLU's, which nobody learnt.
+    /// Weights, biases and learnt slopes: one slope for all channels is a leaky ReLU's, which no one learnt.
     #[must_use]
     pub fn parameters(&self) -> usize {
         let count = |layer: &Layer| match &layer.activation {

@@ -17,7 +17,7 @@ use crate::winograd::TILE;
 /// than a few microseconds, unless the machine is busy with something else.
 const SPINS: u32 = 2_000;
 
-/// Whoever takes finished rows.
+/// Anyone who takes finished rows.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(Rows<'_>) -> ControlFlow<()>;
 
 /// Asked by every thread before every segment.
@@ -88,7 +88,7 @@ struct Worker<'a, 'b> {
     finished: usize,
 }
 
-/// Stops the others when a thread panics: they would wait for its segment for ever.
+/// Stops the others when a thread panics: they would wait for its segment forever.
 struct StopOnPanic<'a>(&'a Progress);
 
 impl Drop for StopOnPanic<'_> {
@@ -117,7 +117,7 @@ impl<'a, 'b> Worker<'a, 'b> {
         }
     }
 
-    /// Works until nothing is left or somebody said stop.
+    /// Works until nothing is left or someone said stop.
     fn work(mut self) {
         let _stop = StopOnPanic(self.progress);
         let _flush = FlushDenormals::begin();
@@ -152,7 +152,7 @@ impl<'a, 'b> Worker<'a, 'b> {
         });
     }
 
-    /// The next segment nobody has taken, with its task; `counted` are the tasks before it and their segments.
+    /// The next segment no one has taken, with its task; `counted` are the tasks before it and their segments.
     fn take(&self, (task, first): &mut (usize, usize)) -> Option<(usize, Ticket)> {
         let tasks = &self.job.schedule.tasks;
         let index = self.progress.next.fetch_add(1, Ordering::Relaxed);

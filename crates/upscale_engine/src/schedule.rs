@@ -39,7 +39,7 @@ pub(crate) struct Extent {
     /// Whether products are left out that only pixels outside of the picture need (`narrow.rs`); not so in the tests that
     /// compare.
     pub(crate) leaves_out: bool,
-    /// Tasks for which freed memory rests before it is used again, so that nobody waits for it.
+    /// Tasks for which freed memory rests before it is used again, so that no one waits for it.
     pub(crate) rest: usize,
 }
 

@@ -105,7 +105,8 @@ pub(crate) fn grid(plan: &Plan, source: &Pixels) -> (usize, usize) {
     )
 }
 
-fn rows_of(source: &Pixels, rows: Range<usize>) -> Pixels {
+/// Those rows of a picture as a picture.
+pub(crate) fn rows_of(source: &Pixels, rows: Range<usize>) -> Pixels {
     let stride = source.width() * source.channels();
     let samples = source.samples()[rows.start * stride..rows.end * stride].to_vec();
     Pixels::new(source.width(), rows.len(), source.channels(), samples)

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use safetensors::SafeTensors;
-use upscale_core::{Compression, Condition, Estimate, Pixels, Scale, Subsampling};
+use upscale_core::{Compression, Condition, Estimate, Look, Pixels, Scale, Subsampling};
 use upscale_engine::{Engine, EngineOptions, KernelSet, ModelError, Network};
 
 /// Largest difference in output values of 0..1.
@@ -106,18 +106,25 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
     cases
 }
 
-/// Each network's golden file has an input, and its output, or one for each condition.
-fn check(scale: Scale, networks: fn(EngineOptions) -> Result<Engine, ModelError>) {
+/// The restoring networks half way to their crisper layers, as in the natural look: these have the golden files.
+fn natural(options: EngineOptions) -> Result<Engine, ModelError> {
+    let network = |scale: usize| {
+        let layers = Network::read(&read(&format!("crisp-x{scale}.safetensors")))?;
+        let restoring = Network::read(&read(&format!("restore-x{scale}.safetensors")))?;
+        restoring.mixed(&layers, Look::Natural.crisp_share())
+    };
+    Engine::of(network(2)?, network(4)?, options)
+}
+
+/// The network's golden file, of this name and its scale, has an input, and its output, or one for each condition.
+fn check(scale: Scale, name: &str, networks: fn(EngineOptions) -> Result<Engine, ModelError>) {
     for set in KernelSet::ALL.into_iter().filter(|set| set.is_available()) {
         let options = EngineOptions {
             kernels: Some(set),
             ..EngineOptions::default()
         };
         let engine = networks(options).expect("the shipped weights fit");
-        let golden = read(&format!(
-            "{}.golden.safetensors",
-            engine.network(scale).name()
-        ));
+        let golden = read(&format!("{name}-x{}.golden.safetensors", scale.factor()));
         let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
         let (width, height, input) = samples(&file, "input");
         let source = Pixels::new(width, height, 3, input).expect("counts fit");
@@ -140,24 +147,73 @@ fn check(scale: Scale, networks: fn(EngineOptions) -> Result<Engine, ModelError>
 
 #[test]
 fn the_shipped_x2_network_is_the_one_that_was_trained() {
-    check(Scale::X2, Engine::shipped);
+    check(Scale::X2, "s", Engine::shipped);
 }
 
 #[test]
 fn the_shipped_x4_network_is_the_one_that_was_trained() {
-    check(Scale::X4, Engine::shipped);
+    check(Scale::X4, "s", Engine::shipped);
 }
 
 #[test]
 fn the_shipped_restoring_networks_are_those_that_were_trained() {
     for scale in Scale::ALL {
-        check(scale, restoring);
+        check(scale, "restore", restoring);
     }
 }
 
 #[test]
 fn the_shipped_face_networks_are_those_that_were_trained() {
     for scale in Scale::ALL {
-        check(scale, faces);
+        check(scale, "face", faces);
+    }
+}
+
+#[test]
+fn the_shipped_looks_are_those_that_were_trained() {
+    for scale in Scale::ALL {
+        check(scale, "crisp", natural);
+    }
+}
+
+#[test]
+fn a_look_is_for_pictures_that_are_restored_and_the_faithful_one_is_the_restoring_network() {
+    let engine = |look| {
+        let options = EngineOptions {
+            look,
+            ..EngineOptions::default()
+        };
+        Engine::shipped(options).expect("the shipped weights fit")
+    };
+    let golden = read("s-x2.golden.safetensors");
+    let file = SafeTensors::deserialize(&golden).expect("the golden file is whole");
+    let (width, height, input) = samples(&file, "input");
+    let source = Pixels::new(width, height, 3, input).expect("counts fit");
+    let noisy = Condition {
+        estimate: Some(Estimate {
+            noise: 9.0,
+            softness: 0.0,
+        }),
+        ..Condition::CLEAN
+    };
+    let made = |engine: &Engine, condition| {
+        let mut output = Vec::new();
+        let done = engine.upscale(&source, Scale::X2, condition, &mut |rows| {
+            output.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        });
+        done.expect("is upscaled");
+        output
+    };
+    let [faithful, natural, crisp] = Look::ALL.map(engine);
+    let trained = restoring(EngineOptions::default()).expect("the shipped weights fit");
+    assert_eq!(made(&faithful, noisy), made(&trained, noisy));
+    assert_ne!(made(&faithful, noisy), made(&natural, noisy));
+    assert_ne!(made(&natural, noisy), made(&crisp, noisy));
+    for look in [&natural, &crisp] {
+        assert_eq!(
+            made(&faithful, Condition::CLEAN),
+            made(look, Condition::CLEAN)
+        );
     }
 }

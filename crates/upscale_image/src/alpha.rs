@@ -6,7 +6,8 @@ use upscale_core::{Pixels, Rows, WrongSampleCount};
 use crate::check::OutputCheck;
 use crate::decoded::Source;
 use crate::error::WriteError;
-use crate::shrink::Group;
+use crate::groups::Groups;
+use crate::shrink::shrunk;
 
 /// The upscaled alpha, as 16-bit samples (24 MB for the largest result), kept until colour has caught up.
 #[derive(Debug)]
@@ -17,8 +18,7 @@ pub struct AlphaPlane {
     samples: Vec<u16>,
     source: Pixels,
     next_row: usize,
-    /// Rows of a source row that is not complete.
-    pending: Group,
+    groups: Groups,
     check: OutputCheck,
 }
 
@@ -34,7 +34,7 @@ impl AlphaPlane {
             scale,
             samples: Vec::with_capacity(width * height),
             next_row: 0,
-            pending: Group::default(),
+            groups: Groups::new(width * scale),
             check: OutputCheck::new(&alpha),
             source: alpha,
         })
@@ -58,24 +58,15 @@ impl AlphaPlane {
                 given_samples: rows.row_samples,
             });
         }
-        for row in rows.samples.chunks_exact(self.width) {
-            self.pending.rows.extend_from_slice(row);
-            self.next_row += 1;
-            if self.next_row.is_multiple_of(self.scale) {
-                self.take_group()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take_group(&mut self) -> Result<(), WriteError> {
-        let group = std::mem::take(&mut self.pending);
-        let y = self.next_row / self.scale - 1;
-        let shrunk = group.shrunk(1, self.scale);
-        self.check
-            .take(&self.source, y, self.scale, &group, &shrunk.codes)?;
-        self.keep_within(y, &group);
-        Ok(())
+        self.next_row += rows.row_count;
+        let (source, scale) = (&self.source, self.scale);
+        let (check, samples) = (&mut self.check, &mut self.samples);
+        self.groups.push(rows.samples, &mut |group| {
+            let y = samples.len() / group.len();
+            check.take(source, y, scale, group, &shrunk(group, 1, scale).codes)?;
+            keep_within(source, y, scale, group, samples);
+            Ok(())
+        })
     }
 
     pub(crate) fn is_whole(&self, width: usize, height: usize) -> bool {
@@ -86,16 +77,16 @@ impl AlphaPlane {
     pub(crate) fn row(&self, y: usize) -> &[u16] {
         &self.samples[y * self.width..(y + 1) * self.width]
     }
+}
 
-    /// A network may ring at a hard edge; alpha must not: it stays within the 3 × 3 source pixels around it.
-    fn keep_within(&mut self, y: usize, group: &Group) {
-        let bounds = neighbourhood(&self.source, y);
-        for row in group.rows.chunks_exact(self.width) {
-            for (x, value) in row.iter().enumerate() {
-                let (low, high) = bounds[x / self.scale];
-                let kept = value.max(low).min(high);
-                self.samples.push((kept * 65_535.0).round() as u16);
-            }
+/// A network may ring at a hard edge; alpha must not: it stays within the 3 × 3 source pixels around it.
+fn keep_within(source: &Pixels, y: usize, scale: usize, group: &[f32], samples: &mut Vec<u16>) {
+    let bounds = neighbourhood(source, y);
+    for row in group.chunks_exact(source.width() * scale) {
+        for (x, value) in row.iter().enumerate() {
+            let (low, high) = bounds[x / scale];
+            let kept = value.max(low).min(high);
+            samples.push((kept * 65_535.0).round() as u16);
         }
     }
 }
@@ -123,7 +114,7 @@ fn range(values: impl Iterator<Item = f32>) -> (f32, f32) {
 
 /// Gives every invisible pixel the colour of the visible ones around it: the picture is halved again and again,
 /// weighting by alpha, and filled back from the coarse to the fine (push-pull; Gortler et al., The Lumigraph, 1996).
-/// So no colour that nobody was meant to see leaks into an edge.
+/// So no colour that no one was meant to see leaks into an edge.
 pub(crate) fn bleed(color: Pixels, alpha: &Pixels) -> Result<Pixels, WrongSampleCount> {
     let hidden = alpha.samples().iter().any(|a| *a <= 0.0);
     let visible = alpha.samples().iter().any(|a| *a > 0.0);

@@ -6,12 +6,13 @@ use std::collections::VecDeque;
 
 use upscale_core::Pixels;
 
+use crate::error::WriteError;
 use crate::light::{code_per_light, light};
-use crate::shrink::{Group, Shrunk};
+use crate::shrink::shrunk;
 
 /// Half the width of the window, in source pixels (weights fall linearly to nothing at `RADIUS + 1`).
 const RADIUS: usize = 8;
-/// Neighbours that differ by this much count half: across an edge nobody knows in which light the source was made
+/// Neighbours that differ by this much count half: across an edge no one knows in which light the source was made
 /// small, and a difference there says nothing about colour.
 const EDGE: f32 = 0.05;
 /// Share of a window's full weight that stands for "no difference", so that a window of nothing but edges corrects
@@ -20,18 +21,20 @@ const DOUBT: f32 = 0.02;
 /// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
 const STEP_MAX: f32 = 0.1;
 
+/// Where corrected rows of the result go, one at a time.
+type Take<'a> = &'a mut dyn FnMut(&mut [f32]) -> Result<(), WriteError>;
+
 /// Balances a whole picture in memory: `made`, rows of `scale` times the width of `source`.
 pub fn balance(source: &Pixels, scale: usize, made: &mut Vec<f32>) {
     let mut window = Balance::new(scale);
     let mut done = Vec::with_capacity(made.len());
-    for rows in made.chunks_exact(source.width() * source.channels() * scale * scale) {
-        let group = Group {
-            rows: rows.to_vec(),
-        };
-        let shrunk = group.shrunk(source.channels(), scale);
-        for group in window.push(source, group, &shrunk) {
-            done.extend(group.rows);
-        }
+    for group in made.chunks_exact(source.width() * source.channels() * scale * scale) {
+        let light = shrunk(group, source.channels(), scale).light;
+        let kept = window.push(source, group, light, &mut |row| {
+            done.extend_from_slice(row);
+            Ok(())
+        });
+        kept.unwrap_or_else(|_| unreachable!("nothing is written"));
     }
     *made = done;
 }
@@ -47,8 +50,8 @@ struct Gathered {
 /// The moving window.
 pub(crate) struct Balance {
     scale: usize,
-    /// Groups not yet given back, the first of them for source row `next_group`.
-    groups: VecDeque<Group>,
+    /// Groups that wait, each the result rows of one source row, the first of them for source row `next_group`.
+    groups: VecDeque<Vec<f32>>,
     next_group: usize,
     /// Rows `next_spread - RADIUS` (or 0) and on.
     gathered: VecDeque<Gathered>,
@@ -73,11 +76,20 @@ impl Balance {
         }
     }
 
-    /// Takes the next group and its means; gives back those that are done, oldest first.
-    pub(crate) fn push(&mut self, source: &Pixels, group: Group, shrunk: &Shrunk) -> Vec<Group> {
+    /// Takes the next group and its means in linear light; hands the rows that are done to `take`, in order.
+    ///
+    /// # Errors
+    /// The first of `take`.
+    pub(crate) fn push(
+        &mut self,
+        source: &Pixels,
+        group: &[f32],
+        light: Vec<f32>,
+        take: Take<'_>,
+    ) -> Result<(), WriteError> {
         let y = self.next_group + self.groups.len();
-        self.gathered.push_back(gather(source, y, &shrunk.light));
-        self.groups.push_back(group);
+        self.gathered.push_back(gather(source, y, &light));
+        drop(light);
         let known = self.first_gathered + self.gathered.len();
         while self.next_spread < known
             && (self.next_spread + RADIUS < known || known == source.height())
@@ -91,26 +103,52 @@ impl Balance {
                 self.first_gathered += 1;
             }
         }
-        self.give_back(source)
+        if self.next_spread == source.height() {
+            self.gathered.clear();
+        }
+        self.give_back(source, group, take)
     }
 
-    fn give_back(&mut self, source: &Pixels) -> Vec<Group> {
-        let mut done = Vec::new();
-        let whole = self.next_spread == source.height();
-        while !self.groups.is_empty() && (self.next_group + 1 < self.next_spread || whole) {
-            let Some(mut group) = self.groups.pop_front() else {
-                break;
-            };
-            self.correct(source, &mut group);
-            keep_pure(source, self.next_group, self.scale, &mut group);
-            done.push(group);
-            self.next_group += 1;
-            while self.first_spread + 1 < self.next_group {
-                self.spread.pop_front();
-                self.first_spread += 1;
+    /// Hands on the groups whose corrections are known. `newest` is copied only if it has to wait: where a picture is one
+    /// row high, it is the whole result.
+    fn give_back(
+        &mut self,
+        source: &Pixels,
+        newest: &[f32],
+        take: Take<'_>,
+    ) -> Result<(), WriteError> {
+        while self.is_known(source) {
+            match self.groups.pop_front() {
+                Some(group) => self.finish(source, &group, take)?,
+                None => return self.finish(source, newest, take),
             }
         }
-        done
+        self.groups.push_back(newest.to_vec());
+        Ok(())
+    }
+
+    /// Whether the corrections around the next group are there.
+    fn is_known(&self, source: &Pixels) -> bool {
+        self.next_group + 1 < self.next_spread || self.next_spread == source.height()
+    }
+
+    /// Corrects the rows of the next group and hands them on.
+    fn finish(&mut self, source: &Pixels, group: &[f32], take: Take<'_>) -> Result<(), WriteError> {
+        let pure = pure_pixels(source, self.next_group);
+        let mut corrected = Vec::with_capacity(group.len() / self.scale);
+        for (index, row) in group.chunks_exact(group.len() / self.scale).enumerate() {
+            corrected.clear();
+            corrected.extend_from_slice(row);
+            self.correct(source, index, &mut corrected);
+            keep_pure(&pure, self.scale * source.channels(), &mut corrected);
+            take(&mut corrected)?;
+        }
+        self.next_group += 1;
+        while self.first_spread + 1 < self.next_group {
+            self.spread.pop_front();
+            self.first_spread += 1;
+        }
+        Ok(())
     }
 
     /// Corrections of row `next_spread`, gathered down the window and drawn out to the result's width.
@@ -138,19 +176,16 @@ impl Balance {
         stretch(&sums, channels, self.scale)
     }
 
-    /// Adds the correction, taken from linear light to code values by the slope there.
-    fn correct(&self, source: &Pixels, group: &mut Group) {
-        let row_samples = source.width() * self.scale * source.channels();
+    /// Adds the correction to row `index` of the next group, taken from linear light to code values by the slope there.
+    fn correct(&self, source: &Pixels, index: usize, row: &mut [f32]) {
         let last = source.height() - 1;
-        for (index, row) in group.rows.chunks_exact_mut(row_samples).enumerate() {
-            let (above, below, share) = between(self.next_group, index, self.scale, last);
-            let above = &self.spread[above - self.first_spread];
-            let below = &self.spread[below - self.first_spread];
-            for ((sample, above), below) in row.iter_mut().zip(above).zip(below) {
-                let code = sample.clamp(0.0, 1.0);
-                let step = (above + (below - above) * share) * code_per_light(code);
-                *sample = code + step.clamp(-STEP_MAX, STEP_MAX);
-            }
+        let (above, below, share) = between(self.next_group, index, self.scale, last);
+        let above = &self.spread[above - self.first_spread];
+        let below = &self.spread[below - self.first_spread];
+        for ((sample, above), below) in row.iter_mut().zip(above).zip(below) {
+            let code = sample.clamp(0.0, 1.0);
+            let step = (above + (below - above) * share) * code_per_light(code);
+            *sample = code + step.clamp(-STEP_MAX, STEP_MAX);
         }
     }
 }
@@ -178,9 +213,8 @@ fn gather(source: &Pixels, y: usize, found: &[f32]) -> Gathered {
 /// `RADIUS + 1` pixels, twice.
 fn under_triangle(row: &[f32], channels: usize) -> Vec<f32> {
     let margin = RADIUS * channels;
-    let mut padded = vec![0.0; margin];
-    padded.extend_from_slice(row);
-    padded.resize(row.len() + 2 * margin, 0.0);
+    let mut padded = vec![0.0; row.len() + 2 * margin];
+    padded[margin..][..row.len()].copy_from_slice(row);
     boxed(&boxed(&padded, channels), channels)
 }
 
@@ -245,7 +279,8 @@ fn between(own: usize, index: usize, scale: usize, last: usize) -> (usize, usize
 
 /// A row of `channels` samples a pixel drawn out `scale` times, linearly.
 fn stretch(row: &[f32], channels: usize, scale: usize) -> Vec<f32> {
-    let mut padded = row[..channels].to_vec();
+    let mut padded = Vec::with_capacity(row.len() + 2 * channels);
+    padded.extend_from_slice(&row[..channels]);
     padded.extend_from_slice(row);
     padded.extend_from_slice(&row[row.len() - channels..]);
     // Where the first of the two pixels stands among the three around, and the share of the second.
@@ -272,8 +307,8 @@ fn stretch(row: &[f32], channels: usize, scale: usize) -> Vec<f32> {
     wide
 }
 
-/// Where a source pixel and all eight around it are pure white (or black), so is the result.
-fn keep_pure(source: &Pixels, y: usize, scale: usize, group: &mut Group) {
+/// Of every pixel of row `y`: whether the result stays white where it and all eight around it are pure white, or black.
+fn pure_pixels(source: &Pixels, y: usize) -> Vec<Option<bool>> {
     let (width, channels) = (source.width(), source.channels());
     let rows = y.saturating_sub(1)..(y + 2).min(source.height());
     let pure_column = |x: usize, test: fn(&f32) -> bool| {
@@ -283,13 +318,23 @@ fn keep_pure(source: &Pixels, y: usize, scale: usize, group: &mut Group) {
                 .all(test)
         })
     };
-    for (value, test) in [(1.0, is_white as fn(&f32) -> bool), (0.0, is_black)] {
+    let mut pure = vec![None; width];
+    for (white, test) in [(true, is_white as fn(&f32) -> bool), (false, is_black)] {
         let columns: Vec<bool> = (0..width).map(|x| pure_column(x, test)).collect();
-        for x in 0..width {
+        for (x, level) in pure.iter_mut().enumerate() {
             let around = &columns[x.saturating_sub(1)..(x + 2).min(width)];
             if around.iter().all(|pure| *pure) {
-                fill(group, x, width * scale * channels, scale * channels, value);
+                *level = Some(white);
             }
+        }
+    }
+    pure
+}
+
+fn keep_pure(pure: &[Option<bool>], block_samples: usize, row: &mut [f32]) {
+    for (level, block) in pure.iter().zip(row.chunks_exact_mut(block_samples)) {
+        if let Some(white) = level {
+            block.fill(f32::from(u8::from(*white)));
         }
     }
 }
@@ -303,10 +348,4 @@ fn is_white(sample: &f32) -> bool {
 
 fn is_black(sample: &f32) -> bool {
     *sample <= PURE
-}
-
-fn fill(group: &mut Group, x: usize, row_samples: usize, block_samples: usize, value: f32) {
-    for row in group.rows.chunks_exact_mut(row_samples) {
-        row[x * block_samples..(x + 1) * block_samples].fill(value);
-    }
 }

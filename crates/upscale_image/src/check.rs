@@ -9,20 +9,24 @@ mod fit;
 mod parts;
 mod square;
 
+use std::ops::Range;
+
 use upscale_core::Pixels;
 
 use self::cells::Cells;
 pub use self::failure::CheckFailure;
-use self::filtered::{Filter, FilteredRow, padded};
+use self::filtered::{Filter, around};
 use self::fit::is_grainy;
 use self::parts::Parts;
 use self::square::Square;
-use crate::shrink::Group;
+use crate::shrink::shrunk;
 
 /// Side of the squares that are judged one by one, in source pixels …
 const BLOCK: usize = 32;
 /// … and the least that a square at the right or at the bottom must have; with less it is judged with its neighbour.
 const BLOCK_MIN: usize = 16;
+/// Squares whose share of a row is looked at together.
+const SQUARES_A_STRETCH: usize = 128;
 /// Mean ΔE2000 between the squares of source and result, before the balance. Pixel art of a few pure colours comes
 /// back up to 5 off; photographs 0.1.
 const DELTA_E_MAX: f64 = 8.0;
@@ -86,12 +90,9 @@ struct Whole {
 pub fn check_result(source: &Pixels, scale: usize, made: &[f32]) -> Result<Fidelity, CheckFailure> {
     let mut check = OutputCheck::new(source);
     let groups = made.chunks_exact(source.width() * source.channels() * scale * scale);
-    for (y, rows) in groups.enumerate() {
-        let group = Group {
-            rows: rows.to_vec(),
-        };
-        let shrunk = group.shrunk(source.channels(), scale);
-        check.take(source, y, scale, &group, &shrunk.codes)?;
+    for (y, group) in groups.enumerate() {
+        let codes = shrunk(group, source.channels(), scale).codes;
+        check.take(source, y, scale, group, &codes)?;
     }
     check.finish()
 }
@@ -115,15 +116,16 @@ impl OutputCheck {
         source: &Pixels,
         y: usize,
         scale: usize,
-        group: &Group,
+        group: &[f32],
         shrunk: &[f32],
     ) -> Result<(), CheckFailure> {
         let channels = source.channels();
-        check_finite(y * scale, source.width() * scale * channels, &group.rows)?;
+        check_finite(y * scale, source.width() * scale * channels, group)?;
         self.filter.push(shrunk);
-        while let Some(row) = self.filter.pop() {
-            self.take_filtered(source, &row);
+        while let Some(y) = self.filter.pop() {
+            self.take_filtered(source, y);
         }
+        self.filter.clear_at_end();
         let own = source.row(y);
         for (index, square) in self.squares.iter_mut().enumerate() {
             let stretch = samples(&self.columns, index, channels);
@@ -134,9 +136,14 @@ impl OutputCheck {
             squares[columns.holding(cell.x)].cells.add(cell);
         });
         match self.rows.ending_at(y) {
-            Some(row) => self.judge_squares(channels, self.rows.range(row).start),
-            None => Ok(()),
+            Some(row) => self.judge_squares(channels, self.rows.range(row).start)?,
+            None => return Ok(()),
         }
+        if y + 1 == source.height() {
+            // 40 MB of them where a picture is 1,500,000 pixels wide.
+            self.squares = Vec::new();
+        }
+        Ok(())
     }
 
     /// The verdict on the whole.
@@ -157,15 +164,24 @@ impl OutputCheck {
         })
     }
 
-    fn take_filtered(&mut self, source: &Pixels, row: &FilteredRow) {
-        let (y, channels) = (row.y, source.channels());
+    fn take_filtered(&mut self, source: &Pixels, y: usize) {
+        let channels = source.channels();
         let rows = [y.saturating_sub(1), y, (y + 1).min(source.height() - 1)];
-        let detail = detail(rows.map(|row| source.row(row)), channels);
-        let pairs = source.row(y).iter().zip(&row.result);
-        let difference: Vec<f32> = pairs.map(|(source, result)| source - result).collect();
-        for (index, square) in self.squares.iter_mut().enumerate() {
-            let stretch = samples(&self.columns, index, channels);
-            square.add_filtered(row, &difference, &detail, stretch, channels);
+        let rows = rows.map(|row| source.row(row));
+        for (part, squares) in self.squares.chunks_mut(SQUARES_A_STRETCH).enumerate() {
+            let first = part * SQUARES_A_STRETCH;
+            let start = self.columns.range(first).start;
+            let pixels = start..self.columns.range(first + squares.len() - 1).end;
+            let row = self.filter.stretch(&pixels);
+            let detail = detail(rows, channels, &pixels);
+            let own = &rows[1][start * channels..pixels.end * channels];
+            let pairs = own.iter().zip(row.result);
+            let difference: Vec<f32> = pairs.map(|(source, result)| source - result).collect();
+            for (index, square) in squares.iter_mut().enumerate() {
+                let columns = self.columns.range(first + index);
+                let stretch = (columns.start - start) * channels..(columns.end - start) * channels;
+                square.add_filtered(&row, &difference, &detail, stretch, channels);
+            }
         }
     }
 
@@ -246,7 +262,7 @@ fn decibels(squares: f64) -> f64 {
 }
 
 /// Samples of a row that part `index` of its columns holds.
-fn samples(columns: &Parts, index: usize, channels: usize) -> std::ops::Range<usize> {
+fn samples(columns: &Parts, index: usize, channels: usize) -> Range<usize> {
     let pixels = columns.range(index);
     pixels.start * channels..pixels.end * channels
 }
@@ -268,17 +284,16 @@ fn check_finite(first_row: usize, row_samples: usize, rows: &[f32]) -> Result<()
     })
 }
 
-/// The middle row less the mean of the 3 × 3 pixels around.
-fn detail(rows: [&[f32]; 3], channels: usize) -> Vec<f32> {
-    let [above, own, below] = rows;
-    let columns = above.iter().zip(own).zip(below);
+/// The middle row, from one pixel to another, less the mean of the 3 × 3 pixels around.
+fn detail(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>) -> Vec<f32> {
+    let [above, own, below] = rows.map(|row| around(row, channels, pixels, 1));
+    let columns = above.iter().zip(&own).zip(&below);
     let columns: Vec<f32> = columns.map(|((a, b), c)| a + b + c).collect();
-    let columns = padded(&columns, channels, 1);
-    let around = columns
+    let near = columns
         .iter()
         .zip(&columns[channels..])
         .zip(&columns[2 * channels..]);
-    let pairs = own.iter().zip(around);
+    let pairs = own[channels..].iter().zip(near);
     pairs
         .map(|(own, ((a, b), c))| own - (a + b + c) * (1.0 / 9.0))
         .collect()

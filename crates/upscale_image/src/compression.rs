@@ -1,6 +1,6 @@
 //! Whether to believe what a file says of its compression. A PNG may hold a picture that was a JPEG before, and a
 //! JPEG may have been saved again more finely; both leave the lattice of 8 x 8 blocks behind, and the lattice is
-//! looked for here. Where it is found, nobody knows how coarse the tables were: the networks are told so.
+//! looked for here. Where it is found, no one knows how coarse the tables were: the networks are told so.
 
 use upscale_core::Compression;
 
@@ -27,7 +27,7 @@ const CHANCE_TIMES: f64 = 3.0;
 /// A table's mean up to this one (JPEG quality 95) promises a picture without visible blocks.
 const FINE_MEAN_MAX: f32 = 6.5;
 /// Such a file has a faint lattice of its own: one in the same place must be stronger than this, relative to the
-/// other places, to be somebody else's. Of the same 200, none is above after quality 95, and 80 % are when they were
+/// other places, to be someone else's. Of the same 200, none is above after quality 95, and 80 % are when they were
 /// of quality 50 before that.
 const OWN_EXCESS_MAX: f64 = 2.0;
 

@@ -22,7 +22,7 @@ impl Density {
         })
     }
 
-    /// Only the shape of a pixel is known; square pixels are what everybody assumes anyway.
+    /// Only the shape of a pixel is known; square pixels are what everyone assumes anyway.
     pub(crate) fn aspect(x: u32, y: u32) -> Option<Self> {
         (x != 0 && y != 0 && x != y).then_some(Self {
             x,

@@ -107,6 +107,21 @@ pub enum WriteError {
     /// The encoder or the sink below it failed.
     #[error("the PNG could not be written: {0}")]
     Encode(#[from] png::EncodingError),
+    /// A side is longer than the format knows.
+    #[error(
+        "{format} has sides of at most {side_max} pixels, and the result would have {side}: write a PNG"
+    )]
+    Side {
+        /// What was asked for.
+        format: Format,
+        /// The longer side of the result.
+        side: u32,
+        /// The longest of the format.
+        side_max: u32,
+    },
+    /// Another format or size than the PNG's could not be made.
+    #[error("the result could not be made into what was asked for: {0}")]
+    Reencode(String),
 }
 
 /// `1500000` as `1.5`, `1500001` as `1.500001`: never rounded to a number that would look allowed.

@@ -1,4 +1,4 @@
-//! EXIF orientation (EXIF 2.32, tag 0x0112) baked into the samples, so that nobody has to know of it again.
+//! EXIF orientation (EXIF 2.32, tag 0x0112) baked into the samples, so that no one has to know of it again.
 
 /// The eight ways a camera can be held, by what must be done to show the picture upright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

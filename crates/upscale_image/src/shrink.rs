@@ -3,12 +3,6 @@
 
 use crate::light::light;
 
-/// The result rows that belong to one source row, `scale` of them, one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Group {
-    pub(crate) rows: Vec<f32>,
-}
-
 /// One row of means, as wide as the source.
 pub(crate) struct Shrunk {
     /// Of code values.
@@ -17,39 +11,51 @@ pub(crate) struct Shrunk {
     pub(crate) light: Vec<f32>,
 }
 
-impl Group {
-    /// Means over the blocks of a group whose rows are `scale × width` pixels of `channels` samples.
-    pub(crate) fn shrunk(&self, channels: usize, scale: usize) -> Shrunk {
-        let row_samples = self.rows.len() / scale;
-        let mut codes = vec![0.0; row_samples];
-        let mut lights = vec![0.0; row_samples];
-        for row in self.rows.chunks_exact(row_samples) {
-            for ((code, sum), light_sum) in row.iter().zip(&mut codes).zip(&mut lights) {
+/// Source pixels that are shrunk at a time: what is between fits into a first-level cache.
+const STRETCH: usize = 256;
+
+/// Means over the blocks of a group: `scale` rows of `scale` times as many pixels of `channels` samples as the source has.
+pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize) -> Shrunk {
+    let row_samples = group.len() / scale;
+    let mut shrunk = Shrunk {
+        codes: Vec::with_capacity(row_samples / scale),
+        light: Vec::with_capacity(row_samples / scale),
+    };
+    let mut sums = [Vec::new(), Vec::new()];
+    let stretch = STRETCH * scale * channels;
+    for start in (0..row_samples).step_by(stretch) {
+        let samples = start..(start + stretch).min(row_samples);
+        sums.iter_mut().for_each(|sums| {
+            sums.clear();
+            sums.resize(samples.len(), 0.0);
+        });
+        let [codes, lights] = &mut sums;
+        for row in group.chunks_exact(row_samples) {
+            let row = &row[samples.clone()];
+            for ((code, sum), light_sum) in row.iter().zip(&mut *codes).zip(&mut *lights) {
                 let code = code.clamp(0.0, 1.0);
                 *sum += code;
                 *light_sum += light(code);
             }
         }
-        Shrunk {
-            codes: across(&codes, channels, scale),
-            light: across(&lights, channels, scale),
-        }
+        across(codes, channels, scale, &mut shrunk.codes);
+        across(lights, channels, scale, &mut shrunk.light);
     }
+    shrunk
 }
 
 /// Means of `scale` neighbouring pixels, given the sums of `scale` rows.
-fn across(sums: &[f32], channels: usize, scale: usize) -> Vec<f32> {
+fn across(sums: &[f32], channels: usize, scale: usize, means: &mut Vec<f32>) {
     match channels {
-        1 => across_pixels::<1>(sums, scale),
-        _ => across_pixels::<3>(sums, scale),
+        1 => across_pixels::<1>(sums, scale, means),
+        _ => across_pixels::<3>(sums, scale, means),
     }
 }
 
 /// The number of channels is known when this is compiled: several times as fast.
-fn across_pixels<const CHANNELS: usize>(sums: &[f32], scale: usize) -> Vec<f32> {
+fn across_pixels<const CHANNELS: usize>(sums: &[f32], scale: usize, means: &mut Vec<f32>) {
     let share = 1.0 / (scale * scale) as f32;
     let (pixels, _) = sums.as_chunks::<CHANNELS>();
-    let mut means = Vec::with_capacity(sums.len() / scale);
     for block in pixels.chunks_exact(scale) {
         let mut mean = [0.0; CHANNELS];
         for pixel in block {
@@ -59,5 +65,4 @@ fn across_pixels<const CHANNELS: usize>(sums: &[f32], scale: usize) -> Vec<f32> 
         }
         means.extend(mean.map(|sum| sum * share));
     }
-    means
 }

@@ -1,4 +1,4 @@
-//! What kind of file the first bytes say it is; the name it came under is nobody's business.
+//! What kind of file the first bytes say it is; the name it came under is no one's business.
 
 use crate::error::ImageError;
 use crate::format::Format;

@@ -1,6 +1,8 @@
 //! The result: a PNG of the smallest type that holds it, checked, balanced and written row by row while the networks
 //! still compute.
 
+mod lines;
+
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,40 +14,34 @@ use png::{
 };
 use upscale_core::Rows;
 
+use self::lines::{LINE_BYTES, Lines};
 use crate::alpha::AlphaPlane;
 use crate::balance::Balance;
 use crate::check::{Fidelity, OutputCheck};
 use crate::colour::Tag;
 use crate::decoded::Source;
 use crate::error::WriteError;
-use crate::shrink::Group;
+use crate::focus::Focus;
+use crate::groups::Groups;
+use crate::shrink::{Shrunk, shrunk};
 
 /// A result being written.
 pub struct PngWriter<'a, W: Write> {
     source: &'a Source,
-    alpha: Option<AlphaPlane>,
     out: W,
     encoded: Encoded,
-    png: StreamWriter<'static, Encoded>,
     scale: usize,
     width: usize,
     height: usize,
-    /// Rows that came, and rows that were laid into `lines` (fewer: the balance looks ahead).
+    /// Rows that came, and groups of them that were taken.
     next_row: usize,
-    rows_laid: usize,
-    /// Rows of a source row that is not complete.
-    pending: Group,
+    groups_taken: usize,
+    groups: Groups,
     check: OutputCheck,
+    focus: Focus,
     balance: Balance,
-    overlay: Option<Overlay<'a>>,
-    /// Rows as they go into the file, until there are enough of them: a picture may have millions.
-    lines: Vec<u8>,
-    clock: fn() -> Duration,
-    encode_time: Duration,
+    lines: Lines<'a>,
 }
-
-/// Changes finished rows in place, given the number of the first.
-type Overlay<'a> = Box<dyn Fn(usize, &mut [f32]) + 'a>;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +56,8 @@ pub struct OutputFacts {
     pub depth: u8,
     /// How far the result, before the balance, was from the source.
     pub fidelity: Fidelity,
+    /// Where the result differs most from its source enlarged smoothly: columns and rows in thousandths of its sides.
+    pub focus_permille: [u16; 2],
     /// Time spent in the PNG encoder alone, by the clock of [`PngWriter::timed_by`]; zero without one.
     pub encode_time: Duration,
 }
@@ -86,29 +84,29 @@ impl<'a, W: Write> PngWriter<'a, W> {
         let encoded = Encoded::default();
         Ok(Self {
             out,
-            png: open(&encoded, source, scale, Compression::Fast)?,
+            lines: Lines::new(
+                source,
+                alpha,
+                open(&encoded, source, scale, Compression::Fast)?,
+            ),
             encoded,
             source,
-            alpha,
             scale,
             width,
             height,
             next_row: 0,
-            rows_laid: 0,
-            pending: Group::default(),
+            groups_taken: 0,
+            groups: Groups::new(width * source.color.channels() * scale),
             check: OutputCheck::new(&source.color),
+            focus: Focus::new(&source.color),
             balance: Balance::new(scale),
-            overlay: None,
-            lines: Vec::new(),
-            clock: || Duration::ZERO,
-            encode_time: Duration::ZERO,
         })
     }
 
     /// Measures the encoder by `clock`, which says how much time has passed since some moment.
     #[must_use]
     pub fn timed_by(mut self, clock: fn() -> Duration) -> Self {
-        self.clock = clock;
+        self.lines.clock = clock;
         self
     }
 
@@ -116,7 +114,7 @@ impl<'a, W: Write> PngWriter<'a, W> {
     /// changes moves nothing beside it.
     #[must_use]
     pub fn overlaid_by(mut self, overlay: impl Fn(usize, &mut [f32]) + 'a) -> Self {
-        self.overlay = Some(Box::new(overlay));
+        self.lines.overlay = Some(Box::new(overlay));
         self
     }
 
@@ -134,14 +132,21 @@ impl<'a, W: Write> PngWriter<'a, W> {
         if !fits {
             return Err(self.row_order(rows.first_row, rows.row_samples));
         }
-        for row in rows.samples.chunks_exact(row_samples) {
-            self.pending.rows.extend_from_slice(row);
-            self.next_row += 1;
-            if self.next_row.is_multiple_of(self.scale) {
-                self.take_group()?;
-            }
-        }
-        self.encoded.drain_into(&mut self.out)
+        self.next_row += rows.row_count;
+        let (color, scale, next) = (&self.source.color, self.scale, &mut self.groups_taken);
+        let (check, balance, lines) = (&mut self.check, &mut self.balance, &mut self.lines);
+        let (encoded, out, focus) = (&self.encoded, &mut self.out, &mut self.focus);
+        self.groups.push(rows.samples, &mut |group| {
+            let Shrunk { codes, light } = shrunk(group, color.channels(), scale);
+            check.take(color, *next, scale, group, &codes)?;
+            focus.take(color, *next, scale, group);
+            *next += 1;
+            drop(codes);
+            balance.push(color, group, light, &mut |row| match lines.lay(row)? {
+                true => encoded.drain_into(out),
+                false => Ok(()),
+            })
+        })
     }
 
     /// Ends the file and gives the verdict on the whole.
@@ -149,47 +154,23 @@ impl<'a, W: Write> PngWriter<'a, W> {
     /// # Errors
     /// [`WriteError::RowOrder`] when rows are missing; [`WriteError::Check`]; [`WriteError::Encode`].
     pub fn finish(mut self) -> Result<OutputFacts, WriteError> {
-        self.write_lines()?;
-        if self.rows_laid != self.height {
+        self.lines.write()?;
+        if self.lines.rows_laid != self.height {
             return Err(self.row_order(self.height, 0));
         }
         let facts = OutputFacts {
             width: self.width as u32,
             height: self.height as u32,
-            channels: self.source.color.channels() as u8 + u8::from(self.alpha.is_some()),
+            channels: self.source.color.channels() as u8 + u8::from(self.source.alpha.is_some()),
             depth: if self.source.sixteen_bit { 16 } else { 8 },
             fidelity: self.check.finish()?,
-            encode_time: self.encode_time,
+            focus_permille: self.focus.permille(),
+            encode_time: self.lines.encode_time,
         };
-        self.png.finish()?;
+        self.lines.finish()?;
         self.encoded.drain_into(&mut self.out)?;
         self.out.flush().map_err(png::EncodingError::from)?;
         Ok(facts)
-    }
-
-    /// Checks the rows of one source row, and writes what the balance is done with.
-    fn take_group(&mut self) -> Result<(), WriteError> {
-        let source = &self.source.color;
-        let group = std::mem::take(&mut self.pending);
-        let shrunk = group.shrunk(source.channels(), self.scale);
-        let y = self.next_row / self.scale - 1;
-        self.check
-            .take(source, y, self.scale, &group, &shrunk.codes)?;
-        for mut group in self.balance.push(source, group, &shrunk) {
-            if let Some(overlay) = &self.overlay {
-                overlay(self.rows_laid, &mut group.rows);
-            }
-            if let Some(curves) = &self.source.curves {
-                curves.decode(&mut group.rows);
-            }
-            for row in group.rows.chunks_exact(self.width * source.channels()) {
-                self.lay_row(row);
-                if self.lines.len() >= CHUNK_BYTES {
-                    self.write_lines()?;
-                }
-            }
-        }
-        Ok(())
     }
 
     fn row_order(&self, given: usize, given_samples: usize) -> WriteError {
@@ -199,51 +180,6 @@ impl<'a, W: Write> PngWriter<'a, W> {
             height: self.height,
             given_samples,
         }
-    }
-
-    fn lay_row(&mut self, row: &[f32]) {
-        match &self.alpha {
-            Some(plane) => {
-                let alpha = plane.row(self.rows_laid);
-                let color = row.chunks_exact(self.source.color.channels());
-                let samples = color.zip(alpha).flat_map(|(pixel, alpha)| {
-                    let alpha = f32::from(*alpha) / 65_535.0;
-                    pixel.iter().copied().chain([alpha])
-                });
-                put(&mut self.lines, self.source.sixteen_bit, samples);
-            }
-            None => put(
-                &mut self.lines,
-                self.source.sixteen_bit,
-                row.iter().copied(),
-            ),
-        }
-        self.rows_laid += 1;
-    }
-
-    fn write_lines(&mut self) -> Result<(), WriteError> {
-        let started = (self.clock)();
-        self.png
-            .write_all(&self.lines)
-            .map_err(png::EncodingError::from)?;
-        self.encode_time += (self.clock)().saturating_sub(started);
-        self.lines.clear();
-        Ok(())
-    }
-}
-
-/// Adding this to a sample in levels leaves its nearest whole level in the lowest bits: above 2²³ a 32-bit float has
-/// no fraction. The compiler makes vectors of it, which it cannot of `round() as u8`.
-const WHOLE: f32 = 8_388_608.0;
-
-fn put(line: &mut Vec<u8>, sixteen_bit: bool, samples: impl Iterator<Item = f32>) {
-    if sixteen_bit {
-        line.extend(samples.flat_map(|sample| {
-            let level = sample.clamp(0.0, 1.0) * 65_535.0 + WHOLE;
-            (level.to_bits() as u16).to_be_bytes()
-        }));
-    } else {
-        line.extend(samples.map(|sample| (sample.clamp(0.0, 1.0) * 255.0 + WHOLE).to_bits() as u8));
     }
 }
 
@@ -271,9 +207,6 @@ impl Write for Encoded {
         Ok(())
     }
 }
-
-/// Compressed data goes out in chunks of this size; the encoder's own 4 KiB cost 5 % more time.
-const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Begins the file of a result `scale` times the size of `source`.
 pub(crate) fn open(
@@ -319,7 +252,7 @@ pub(crate) fn open(
     if let Tag::Cicp(code_points, _) = &source.tag {
         writer.write_chunk(ChunkType(*b"cICP"), code_points)?;
     }
-    Ok(writer.into_stream_writer_with_size(CHUNK_BYTES)?)
+    Ok(writer.into_stream_writer_with_size(LINE_BYTES)?)
 }
 
 fn write_tag(info: &mut png::Info<'_>, tag: &Tag) {

@@ -1,4 +1,4 @@
-//! Pictures drawn by this program: nobody else's, so they may be shown, shipped and measured anywhere.
+//! Pictures drawn by this program: no one else's, so they may be shown, shipped and measured anywhere.
 
 mod canvas;
 mod harbour;

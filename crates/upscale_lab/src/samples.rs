@@ -38,10 +38,10 @@ mod tests {
 
     use super::*;
 
-    /// Another processor may round a sine differently; nobody sees a level.
+    /// Another processor may round a sine differently; no one sees a level.
     #[test]
     fn the_samples_of_the_demo_are_the_ones_drawn_here() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../upscale/src/demo");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../upscale_core/src/samples");
         for (name, drawn) in samples() {
             let file = fs::read(folder.join(format!("{name}.png"))).unwrap();
             let kept = Rgb8::of_source(&decode(&file, 1_000_000).unwrap());

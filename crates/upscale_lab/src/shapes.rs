@@ -10,7 +10,7 @@ use serde_json::json;
 use upscale_core::{Parameters, Scale, limits::source_pixels_max};
 use upscale_engine::bench::processor_seconds;
 use upscale_image::raster::Rgb8;
-use upscale_pipeline::{PictureOptions, kernels, processor, status_bytes, upscale_image};
+use upscale_pipeline::{PictureOptions, processor, status_bytes, upscale_image};
 
 use crate::{
     args::{ShapeArgs, ShapesArgs},
@@ -127,15 +127,7 @@ fn in_a_process_of_its_own(file: &Path, scale: Scale) -> anyhow::Result<Cost> {
 /// One picture in this process; says what it took, as JSON.
 pub(crate) fn shape(args: &ShapeArgs) -> anyhow::Result<()> {
     let parameters = Parameters::at(args.scale);
-    let options = PictureOptions {
-        parameters,
-        threads: 1,
-        kernels: kernels::from_environment()?,
-        pixels_max: source_pixels_max(parameters),
-        network: None,
-        ensemble: false,
-        clock: processor,
-    };
+    let options = PictureOptions::shipped(parameters, 1, processor)?;
     let source = fs::read(&args.file)?;
     let before = processor_seconds();
     let upscaled = upscale_image(&source, &options, &mut |_| ())?;

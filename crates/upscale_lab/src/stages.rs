@@ -9,7 +9,7 @@ use upscale_image::{
     raster::{Kernel, Rgb8, resize},
 };
 
-use upscale_pipeline::{Clock, PictureOptions, Upscaled, kernels, processor, upscale_image, wall};
+use upscale_pipeline::{Clock, PictureOptions, Upscaled, processor, upscale_image, wall};
 
 use crate::{args::StagesArgs, drawn, print};
 
@@ -112,15 +112,7 @@ fn least(
     runs: u32,
 ) -> anyhow::Result<(Times, Upscaled)> {
     let parameters = Parameters::at(scale);
-    let options = PictureOptions {
-        parameters,
-        threads: 1,
-        kernels: kernels::from_environment()?,
-        pixels_max: source_pixels_max(parameters),
-        network: None,
-        ensemble: false,
-        clock,
-    };
+    let options = PictureOptions::shipped(parameters, 1, clock)?;
     let mut best: Option<(Times, Upscaled)> = None;
     for _ in 0..runs {
         let started = clock();

@@ -11,11 +11,11 @@ use std::{
 };
 
 use anyhow::Context;
-use upscale_core::{Parameters, Scale, limits::source_pixels_max};
+use upscale_core::{Parameters, Scale};
 use upscale_engine::{Engine, EngineOptions, Precision, bench::processor_seconds};
 use upscale_image::{Source, decode};
 
-use upscale_pipeline::{PictureOptions, kernels, upscale_image, wall};
+use upscale_pipeline::{PictureOptions, upscale_image, wall};
 
 use crate::{
     args::{WholeArgs, threads},
@@ -34,15 +34,7 @@ struct Took {
 pub(crate) fn whole(args: &WholeArgs) -> anyhow::Result<()> {
     let scale = args.scale.unwrap_or(Scale::X2);
     let parameters = Parameters::at(scale);
-    let options = PictureOptions {
-        parameters,
-        network: None,
-        threads: threads(args.threads),
-        kernels: kernels::from_environment()?,
-        pixels_max: source_pixels_max(parameters),
-        ensemble: false,
-        clock: wall,
-    };
+    let options = PictureOptions::shipped(parameters, threads(args.threads), wall)?;
     let bytes = fs::read(&args.file).with_context(|| args.file.display().to_string())?;
     let source = decode(&bytes, options.pixels_max)?;
     let engine = Engine::shipped(EngineOptions {

@@ -1,6 +1,8 @@
 //! What a parent can know of a PNG without decoding it: signature, header, the chain of chunks to its last
 //! byte. Chunk layout and header fields: PNG specification (third edition), sections 5.2, 5.3 and 11.2.1.
 
+use upscale_core::limits::THUMBNAIL_SIDE_MAX;
+
 use crate::frame::{Facts, Job};
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
@@ -22,6 +24,30 @@ pub(crate) fn check_png(png: &[u8], facts: &Facts, job: &Job) -> Result<(), Stri
     check_chain(rest)
 }
 
+/// Whether the bytes are one whole PNG of a thumbnail's size; that there is none is right as well.
+///
+/// # Errors
+/// What is wrong, in words for the logs.
+pub(crate) fn check_thumbnail(png: &[u8]) -> Result<(), String> {
+    if png.is_empty() {
+        return Ok(());
+    }
+    let chunks = png
+        .strip_prefix(&SIGNATURE)
+        .ok_or("the thumbnail does not begin as a PNG")?;
+    let (header, rest) = next_chunk(chunks)?;
+    let side = |at: usize| {
+        let bytes = header.data.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_be_bytes(bytes))
+    };
+    let is_small = |at| side(at).is_some_and(|side| (1..=THUMBNAIL_SIDE_MAX).contains(&side));
+    if header.kind != *b"IHDR" || header.data.len() != HEADER_BYTES || !is_small(0) || !is_small(4)
+    {
+        return Err(format!("the thumbnail's header is {:02x?}", header.data));
+    }
+    check_chain(rest)
+}
+
 fn check_facts(facts: &Facts, job: &Job) -> Result<(), String> {
     let pixels = u64::from(facts.source_width) * u64::from(facts.source_height);
     if pixels == 0 || pixels > job.source_pixels_max {
@@ -36,6 +62,12 @@ fn check_facts(facts: &Facts, job: &Job) -> Result<(), String> {
         return Err(format!(
             "the result is said to be {} x {}, not {} x {}",
             facts.width, facts.height, scaled[0], scaled[1]
+        ));
+    }
+    if facts.focus_permille.iter().any(|part| *part > 1_000) {
+        return Err(format!(
+            "the focus is said to be {:?}",
+            facts.focus_permille
         ));
     }
     Ok(())
@@ -103,7 +135,7 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
-    use upscale_core::{Parameters, Scale};
+    use upscale_core::{Look, Parameters, Scale};
 
     use super::*;
     use upscale_image::Format;
@@ -112,6 +144,7 @@ mod tests {
 
     const JOB: Job = Job {
         parameters: Parameters::at(Scale::X2),
+        look: Look::Faithful,
         threads: 1,
         source_pixels_max: 1_500_000,
         result_bytes_max: 1 << 20,
@@ -125,7 +158,9 @@ mod tests {
         width: 6,
         height: 10,
         source_format: Format::Jpeg,
+        by_brought_model: false,
         by_reference: false,
+        focus_permille: [500; 2],
         spent: Spent {
             decode: Duration::ZERO,
             network: Duration::ZERO,
@@ -241,5 +276,30 @@ mod tests {
             // Twelve zero bytes and the like make chunks, but none of them is an end.
             prop_assert!(check_png(&started, &FACTS, &JOB).is_err());
         }
+    }
+
+    #[test]
+    fn a_thumbnail_is_small_and_whole_or_absent() {
+        let of = |width, height| {
+            png(&[
+                header(width, height, RGB8),
+                chunk(b"IDAT", b"data"),
+                chunk(b"IEND", b""),
+            ])
+        };
+        assert_eq!(check_thumbnail(b""), Ok(()));
+        assert_eq!(check_thumbnail(&of(160, 1)), Ok(()));
+        for wrong in [of(161, 1), of(1, 161), of(0, 1)] {
+            assert!(check_thumbnail(&wrong).is_err());
+        }
+        let whole = of(20, 20);
+        for end in 1..whole.len() {
+            assert!(check_thumbnail(&whole[..end]).is_err(), "{end} bytes");
+        }
+        let lost = Facts {
+            focus_permille: [1_001, 0],
+            ..FACTS
+        };
+        assert!(check_png(&sound(), &lost, &JOB).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The process that alone looks at a stranger's bytes: one job and one source on standard input, progress and
+//! The process that alone reads untrusted bytes: one job and one source on standard input, progress and
 //! one answer on standard output, then the end. A panic or an abort here costs one attempt and nothing else.
 
 use std::{
@@ -37,7 +37,7 @@ pub enum ChildError {
     /// It lacks parts that the job requires: [`sandbox::EXIT_WEAK_SANDBOX`].
     #[error("this machine's sandbox lacks {0}")]
     WeakSandbox(String),
-    /// Nobody reads standard output.
+    /// No one reads standard output.
     #[error("the answer: {0}")]
     Answer(io::Error),
 }
@@ -101,12 +101,14 @@ fn work(
 ) -> Answer {
     let options = PictureOptions {
         parameters: job.parameters,
+        look: job.look,
         threads: job.threads.into(),
         kernels,
         pixels_max: job.source_pixels_max,
         network,
         ensemble: false,
         clock: wall,
+        with_thumbnail: true,
     };
     let mut last = 0;
     let mut progress = |share: f64| {
@@ -125,6 +127,7 @@ fn work(
         )),
         Ok(upscaled) => Answer::Done {
             facts: facts(&upscaled),
+            thumbnail: upscaled.thumbnail.unwrap_or_default(),
             png: upscaled.png,
         },
         Err(PipelineError::Image(error)) => Answer::Refused(error.to_string()),
@@ -148,7 +151,9 @@ fn facts(upscaled: &Upscaled) -> Facts {
         width: upscaled.facts.width,
         height: upscaled.facts.height,
         source_format: upscaled.source_format,
+        by_brought_model: upscaled.by_brought_model,
         by_reference: upscaled.rung == Rung::Plain,
+        focus_permille: upscaled.facts.focus_permille,
         spent: upscaled.spent,
         memory_bytes: 0,
     }

@@ -1,5 +1,5 @@
-//! Misdeeds that a child commits on order, in debug builds only, so that tests see each limit of its sandbox and the output
-//! check at work. The order comes in the environment, which the service fills and no stranger can.
+//! Faults that tests inject into a child, in debug builds only, so that tests see each limit of its sandbox and the output
+//! check at work. The order comes in the environment, which the service fills and no customer can.
 
 use std::{
     fs::File,
@@ -12,7 +12,7 @@ use upscale_core::Rows;
 
 use crate::Rung;
 
-/// Names the misdeed.
+/// Names the injected fault.
 pub const VARIABLE: &str = "UPSCALE_CHILD_FAULT";
 /// More threads than the processor time was reckoned for.
 const SPINNERS: usize = 8;

@@ -3,7 +3,7 @@
 //!
 //! In both directions a frame is its length (u32, little-endian, at most 2,048) and that many bytes of postcard, read to
 //! the last one. What may be long follows its frame as bare bytes, read in pieces, so that memory follows what arrived and
-//! not what was promised: the source after a job, the PNG after [`Word::Done`].
+//! not what was promised: the source after a job, the PNG and its thumbnail after [`Word::Done`].
 
 mod wire;
 
@@ -14,13 +14,16 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use upscale_core::{Parameters, limits::SOURCE_BYTES_MAX};
+use upscale_core::{
+    Look, Parameters,
+    limits::{SOURCE_BYTES_MAX, THUMBNAIL_BYTES_MAX},
+};
 use upscale_image::Format;
 
 use crate::sandbox::Parts;
 
 /// The last byte is the protocol's version: a service whose program was replaced on disk starts children of the new one.
-const MAGIC: [u8; 4] = *b"UPS\x03";
+const MAGIC: [u8; 4] = *b"UPS\x05";
 /// A message of the longest kind takes half of it.
 const FRAME_BYTES_MAX: usize = 2_048;
 /// Longest message of a child.
@@ -36,6 +39,9 @@ pub struct Job {
     /// What the customer ordered.
     #[serde(with = "wire::Parameters")]
     pub parameters: Parameters,
+    /// Which of our networks make it.
+    #[serde(with = "wire::Look")]
+    pub look: Look,
     /// Threads to compute with, at least 1.
     pub threads: u16,
     /// Largest source frame in pixels, inclusive.
@@ -64,9 +70,13 @@ pub struct Facts {
     /// What the source was.
     #[serde(with = "wire::Format")]
     pub source_format: Format,
+    /// Whether a brought model made it, in the place of our networks.
+    pub by_brought_model: bool,
     /// Whether the fast path failed the output check and the plain kernels made this.
     pub by_reference: bool,
-    /// Where the time went, for metrics: believed by nobody who decides.
+    /// Where the result differs most from its source enlarged smoothly, in thousandths of its sides.
+    pub focus_permille: [u16; 2],
+    /// Where the time went, for metrics: believed by no one who decides.
     pub spent: Spent,
     /// The largest memory the child ever had resident, in bytes; 0 where the system does not say.
     pub memory_bytes: u64,
@@ -94,6 +104,8 @@ pub enum Answer {
         facts: Facts,
         /// Its bytes.
         png: Vec<u8>,
+        /// The thumbnail's; none where none could be made.
+        thumbnail: Vec<u8>,
     },
     /// This source can never be upscaled: a sentence for the customer, with numbers.
     Refused(String),
@@ -117,8 +129,8 @@ struct Head {
 enum Word {
     /// In thousandths.
     Progress(u16),
-    /// So many bytes of PNG follow.
-    Done(Facts, u64),
+    /// So many bytes of PNG follow, then so many of thumbnail.
+    Done(Facts, u64, u32),
     Refused(String),
     Broke(String),
     Unfaithful(String),
@@ -196,14 +208,22 @@ pub fn write_progress(pipe: &mut impl Write, permille: u16) -> io::Result<()> {
 /// # Errors
 /// The pipe's.
 pub fn write_answer(pipe: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    let (word, png): (Word, &[u8]) = match answer {
-        Answer::Done { facts, png } => (Word::Done(*facts, png.len() as u64), png),
-        Answer::Refused(message) => (Word::Refused(cut(message)), &[]),
-        Answer::Broke(message) => (Word::Broke(cut(message)), &[]),
-        Answer::Unfaithful(message) => (Word::Unfaithful(cut(message)), &[]),
+    let (word, png, small): (Word, &[u8], &[u8]) = match answer {
+        Answer::Done {
+            facts,
+            png,
+            thumbnail,
+        } => {
+            let small = u32::try_from(thumbnail.len()).map_err(io::Error::other)?;
+            (Word::Done(*facts, png.len() as u64, small), png, thumbnail)
+        }
+        Answer::Refused(message) => (Word::Refused(cut(message)), &[], &[]),
+        Answer::Broke(message) => (Word::Broke(cut(message)), &[], &[]),
+        Answer::Unfaithful(message) => (Word::Unfaithful(cut(message)), &[], &[]),
     };
     pipe.write_all(&to_frame(&word)?)?;
     pipe.write_all(png)?;
+    pipe.write_all(small)?;
     pipe.flush()
 }
 
@@ -223,11 +243,20 @@ pub async fn read_answer(
                 *progress = permille.min(1_000);
                 continue;
             }
-            Word::Done(facts, bytes) if bytes <= result_bytes_max => {
-                let png = read_png(pipe, bytes).await?;
-                Answer::Done { facts, png }
+            Word::Done(facts, bytes, small)
+                if bytes <= result_bytes_max && small <= THUMBNAIL_BYTES_MAX =>
+            {
+                Answer::Done {
+                    facts,
+                    png: read_png(pipe, bytes).await?,
+                    thumbnail: read_png(pipe, small.into()).await?,
+                }
             }
-            Word::Done(_, bytes) => return Err(invalid(format!("a result of {bytes} bytes"))),
+            Word::Done(_, bytes, small) => {
+                return Err(invalid(format!(
+                    "a result of {bytes} bytes and a thumbnail of {small}"
+                )));
+            }
             Word::Refused(message) => Answer::Refused(one_line(&message)?),
             Word::Broke(message) => Answer::Broke(one_line(&message)?),
             Word::Unfaithful(message) => Answer::Unfaithful(one_line(&message)?),

@@ -1,4 +1,4 @@
-//! From a stranger's bytes to a PNG that was checked: the steps of one picture ([`upscale_image`]), the child that does them
+//! From untrusted bytes to a PNG that was checked: the steps of one picture ([`upscale_image`]), the child that does them
 //! ([`run_child`]) in its sandbox, what it and its parent say to each other, and the parent's side
 //! ([`ChildOptions::upscale`]), which trusts nothing that it hears. Knows no service, no task and no store.
 

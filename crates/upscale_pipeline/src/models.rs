@@ -38,7 +38,7 @@ pub(crate) struct ChildModels {
     x4: Option<OpenModel>,
 }
 
-/// Its size is asked for in time: in the sandbox nobody may ask. And it is never closed: a debug build would ask first
+/// Its size is asked for in time: in the sandbox no one may ask. And it is never closed: a debug build would ask first
 /// whether the descriptor is open, by a call that the sandbox forbids.
 #[derive(Debug)]
 struct OpenModel {

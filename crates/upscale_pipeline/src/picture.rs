@@ -6,24 +6,29 @@ mod work;
 use std::{sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
-use upscale_core::{Condition, Parameters, Pixels};
+use upscale_core::{Condition, Look, Parameters, Pixels, limits::source_pixels_max};
 use upscale_engine::{
     Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
     UpscaleError,
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
-    store_if_smaller,
+    store_if_smaller, thumbnail,
 };
 
 use self::work::Work;
-use crate::Spent;
+use crate::{
+    Spent,
+    kernels::{self, KernelsError},
+};
 
 /// What to do with an image.
 #[derive(Debug, Clone, Copy)]
 pub struct PictureOptions<'a> {
     /// What is asked for.
     pub parameters: Parameters,
+    /// Which of our networks make it.
+    pub look: Look,
     /// Threads for this image, ≥ 1.
     pub threads: usize,
     /// Which kernels to use; none: the fastest that the CPU can run.
@@ -36,6 +41,32 @@ pub struct PictureOptions<'a> {
     pub ensemble: bool,
     /// What the stages are timed by: [`wall`] or [`processor`].
     pub clock: Clock,
+    /// Whether a thumbnail is made as well.
+    pub with_thumbnail: bool,
+}
+
+impl PictureOptions<'_> {
+    /// The networks that ship and the largest source of the contract, on the kernels that the environment names.
+    ///
+    /// # Errors
+    /// When the environment names kernels that are none, or that this CPU cannot run.
+    pub fn shipped(
+        parameters: Parameters,
+        threads: usize,
+        clock: Clock,
+    ) -> Result<Self, KernelsError> {
+        Ok(Self {
+            parameters,
+            look: Look::default(),
+            threads,
+            kernels: kernels::from_environment()?,
+            pixels_max: source_pixels_max(parameters),
+            network: None,
+            ensemble: false,
+            clock,
+            with_thumbnail: false,
+        })
+    }
 }
 
 /// How much time has passed since some moment.
@@ -67,13 +98,17 @@ pub struct Upscaled {
     pub source_size: (u32, u32),
     /// Which attempt it came from.
     pub rung: Rung,
+    /// Whether [`PictureOptions::network`] made it.
+    pub by_brought_model: bool,
     /// Faces that were made clearer.
     pub faces: usize,
     /// What the attempt took.
     pub spent: Spent,
+    /// A small PNG of the picture, where [`PictureOptions::with_thumbnail`] asks for it.
+    pub thumbnail: Option<Vec<u8>>,
 }
 
-/// The ladder of the output check: what a result came from.
+/// The fallback levels of the output check: what a result came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rung {
     /// The kernels that fit this CPU best.
@@ -114,9 +149,15 @@ pub fn upscale_image(
 ) -> Result<Upscaled, PipelineError> {
     let started = (options.clock)();
     let source = decode(bytes, options.pixels_max)?;
+    // Before the networks take their memory.
+    let small = if options.with_thumbnail {
+        thumbnail(&source)
+    } else {
+        None
+    };
     let decode = (options.clock)() - started;
     let mut upscaled = match attempt(&source, options, Rung::Fast, progress) {
-        // A model that somebody brought has not been miscalculated: it is like that, and much slower the second time.
+        // A model that someone brought has not been miscalculated: it is like that, and much slower the second time.
         Err(PipelineError::Output(failure)) if options.network.is_none() => {
             tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
             attempt(&source, options, Rung::Plain, progress)
@@ -124,6 +165,7 @@ pub fn upscale_image(
         ended => ended,
     }?;
     upscaled.spent.decode = decode;
+    upscaled.thumbnail = small;
     Ok(upscaled)
 }
 
@@ -173,6 +215,7 @@ fn attempt(
         facts,
         source_format: source.header.format,
         rung,
+        by_brought_model: options.network.is_some(),
         faces: faces.map_or(0, |faces| faces.found().len()),
         spent: Spent {
             decode: Duration::ZERO,
@@ -180,11 +223,13 @@ fn attempt(
             check: handing_on.saturating_sub(encode),
             encode: encode + stored,
         },
+        thumbnail: None,
     })
 }
 
 fn engine_options(options: &PictureOptions<'_>, rung: Rung) -> EngineOptions {
     EngineOptions {
+        look: options.look,
         threads: options.threads,
         kernels: match rung {
             Rung::Fast => options.kernels,
@@ -256,10 +301,12 @@ mod tests {
                 face_enhance: true,
                 ..Parameters::at(scale)
             },
+            look: Look::Faithful,
             threads: 2,
             pixels_max: 24 * 18,
             ensemble: false,
             clock: wall,
+            with_thumbnail: true,
         }
     }
 
@@ -299,6 +346,8 @@ mod tests {
             );
             assert_eq!(upscaled.source_size, (24, 18));
             assert_eq!(upscaled.rung, Rung::Fast);
+            let small = decode(&upscaled.thumbnail.unwrap(), 24 * 18).unwrap();
+            assert_eq!((small.color.width(), small.color.height()), (24, 18));
             assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
         }
     }
@@ -385,7 +434,7 @@ mod tests {
         assert!(furthest <= Some(1), "{furthest:?} levels apart");
     }
 
-    /// A coarse JPEG, and a PNG of the same pixels that nobody can know to have been one: too small to be doubted.
+    /// A coarse JPEG, and a PNG of the same pixels that no one can know to have been one: too small to be doubted.
     #[test]
     fn the_networks_hear_what_the_file_says() {
         let noisy = Rgb8::paint(24, 18, |x, y| {

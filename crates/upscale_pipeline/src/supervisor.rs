@@ -1,4 +1,4 @@
-//! Supervises the child that looks at a stranger's bytes: starts it, feeds it, reads its answer, and ends it
+//! Supervises the child that reads untrusted bytes: starts it, feeds it, reads its answer, and ends it
 //! at the wall clock, on cancellation and after every answer. Trusts nothing it says. What the child does
 //! with the bytes is `child.rs`'s.
 
@@ -17,11 +17,11 @@ use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
-use upscale_core::{Parameters, Scale, limits::source_pixels_max};
+use upscale_core::{Look, Parameters, Scale, limits::source_pixels_max};
 
 use crate::{
     Answer, Facts, Job,
-    check_png::check_png,
+    check_png::{check_png, check_thumbnail},
     frame::{read_answer, write_job},
     running::Running,
     sandbox::{EXIT_WEAK_SANDBOX, Parts},
@@ -63,6 +63,8 @@ pub struct ChildOptions {
     pub cpu_seconds_max: u32,
     /// Parts of the sandbox without which a child must not look at its source.
     pub required: Parts,
+    /// How results look.
+    pub look: Look,
 }
 
 /// A result that the parent has checked as far as it can without decoding.
@@ -72,6 +74,10 @@ pub struct CheckedResult {
     pub facts: Facts,
     /// The whole PNG.
     pub png: Vec<u8>,
+    /// A small PNG of it; empty where there is none that may be kept.
+    pub thumbnail: Vec<u8>,
+    /// The look of our networks that made it; none where a brought model did.
+    pub look: Option<Look>,
 }
 
 impl ChildOptions {
@@ -81,6 +87,7 @@ impl ChildOptions {
         let source_pixels_max = source_pixels_max(parameters);
         Job {
             parameters,
+            look: self.look,
             threads: self.threads.max(1),
             source_pixels_max,
             result_bytes_max: result_bytes_max(parameters.scale, source_pixels_max),
@@ -191,7 +198,7 @@ pub enum ChildEnd {
     /// Its sandbox lacks what the job requires, and it looked at nothing: the machine's fault.
     #[error("{0}")]
     WeakSandbox(BadEnd),
-    /// Somebody else killed it, as the kernel does when memory is out: it may go better alone.
+    /// Someone else killed it, as the kernel does when memory is out: it may go better alone.
     #[error("{0}")]
     Killed(BadEnd),
     /// It ended without an answer, or answered what cannot be.
@@ -234,10 +241,20 @@ fn judge(
     cause: &mut Cause,
 ) -> Result<Result<CheckedResult, ChildEnd>, BadEnd> {
     match answer {
-        Answer::Done { facts, png } => {
+        Answer::Done {
+            facts,
+            png,
+            thumbnail,
+        } => {
             check_png(&png, &facts, job).map_err(|reason| BadEnd::new("unfit", reason))?;
+            check_thumbnail(&thumbnail).map_err(|reason| BadEnd::new("unfit", reason))?;
             cause.0 = "done";
-            Ok(Ok(CheckedResult { facts, png }))
+            Ok(Ok(CheckedResult {
+                facts,
+                png,
+                thumbnail,
+                look: (!facts.by_brought_model).then_some(job.look),
+            }))
         }
         Answer::Refused(message) => {
             cause.0 = "refused";
@@ -277,7 +294,7 @@ impl Talk {
         }
     }
 
-    /// One line with what the child said about it; its words are a stranger's and are shown escaped.
+    /// One line with what the child said about it; its words are untrusted and are shown escaped.
     async fn log(&mut self, error: &ChildEnd) {
         let _ = timeout(LAST_WORDS, capture(&mut self.stderr, &mut self.words)).await;
         let words = String::from_utf8_lossy(&self.words);

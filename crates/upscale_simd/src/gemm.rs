@@ -76,7 +76,7 @@ impl Ahead {
         self.runs.clear();
     }
 
-    /// Adds a part of a row, which somebody else may be writing: `count` numbers from `start` on.
+    /// Adds a part of a row, which someone else may be writing: `count` numbers from `start` on.
     pub fn push(&mut self, rows: &SharedRows, row: usize, start: usize, count: usize) {
         let first = rows.address(row).wrapping_add(start);
         self.runs.push((first, count));

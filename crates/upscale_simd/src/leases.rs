@@ -15,7 +15,7 @@ const READERS: u64 = 0xffff;
 /// More are refused: far below what the bits hold, so that no attempt can reach a writer's bit.
 const READERS_MAX: u64 = 0x7fff;
 
-/// Rows of equal length, each `lead` numbers that nobody writes, then segments, then what is left over.
+/// Rows of equal length, each `lead` numbers that no one writes, then segments, then what is left over.
 pub struct SharedRows {
     memory: UnsafeCell<Buffer>,
     /// For every row, one for each 48 segments.
@@ -59,7 +59,7 @@ impl SharedRows {
         }
     }
 
-    /// Where a row begins, to fetch it ahead: nobody may read there without a lease.
+    /// Where a row begins, to fetch it ahead: no one may read there without a lease.
     #[inline]
     pub(crate) fn address(&self, row: usize) -> *const f32 {
         // SAFETY: the buffer itself is never changed, only the numbers in it.
@@ -102,7 +102,7 @@ impl SharedRows {
         let before = state.fetch_or(bit, Ordering::Acquire);
         let free = before & (READERS | bit) == 0;
         assert!(free, "a row is written while it is read, or twice at once");
-        // SAFETY: in bounds by the assertion and the index into `states`. No reader has the segment, nobody
+        // SAFETY: in bounds by the assertion and the index into `states`. No reader has the segment, no one
         // else writes it, and no two segments overlap.
         let numbers = unsafe {
             let first = (*self.memory.get()).as_ptr().cast_mut();

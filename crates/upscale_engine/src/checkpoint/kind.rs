@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Bf16,
     /// Integers of that many bytes: counters and the like, never weights.
     Integer(usize),
-    /// No weights either, of a size that nobody asks for.
+    /// No weights either, of a size that no one asks for.
     Other,
 }
 

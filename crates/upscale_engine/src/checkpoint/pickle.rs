@@ -22,7 +22,7 @@ pub(crate) enum Value<'a> {
     None,
     Bool(bool),
     Int(i64),
-    /// A float, or an integer of more than eight bytes: nothing that anybody asks for.
+    /// A float, or an integer of more than eight bytes: nothing that anyone asks for.
     Number,
     Text(&'a str),
     Tuple(Vec<Id>),

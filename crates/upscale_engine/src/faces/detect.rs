@@ -1,14 +1,10 @@
-//! Where the faces are. The detector is SeetaFace's funnel-structured cascade (Wu et al., Neurocomputing 2017)
-//! through the crate `rustface`; which boxes are believed is decided here. Why this detector:
+//! Where the faces are. `cascade/` finds boxes; which of them are believed is decided here. Why this detector:
 //! docs/decisions/0012-faces.md.
 
-use std::fmt;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use rustface::{FaceInfo, ImageData, Model};
 use upscale_core::Pixels;
 
+use super::cascade::{Cascade, DETECTOR_MODEL, Window};
+use super::plane::Plane;
 use crate::error::UpscaleError;
 
 /// A face in a picture, in source pixels; the box is square and may stick out of the picture.
@@ -24,10 +20,6 @@ pub struct Face {
     pub score: f32,
 }
 
-/// The model, copied here by the build script.
-const MODEL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/face_detector.bin"));
-/// Least side of a face's box in source pixels: below it an eye is two pixels.
-const SIDE_MIN: u32 = 20;
 /// Least score of a box that is looked at again. Measured, like the next two, on held-out faces and face-free
 /// pictures, see the decision.
 const CANDIDATE_MIN: f64 = 1.0;
@@ -37,11 +29,7 @@ const MIRRORED_MIN: f64 = 0.3;
 const SCORE_MIN: f32 = 5.0;
 /// Boxes looked at again, the surest; a crowd of more keeps its least sure faces as the ordinary network makes them.
 const CANDIDATES_MAX: usize = 256;
-/// Window step in pixels of each pyramid level. 4, the crate's own, finds 3 % fewer faces of 35 pixels.
-const STEP: u32 = 2;
-/// Sizes searched are this far apart.
-const PYRAMID: f32 = 0.8;
-/// Larger pictures are halved first: the detector's sums are 32-bit.
+/// Larger pictures are halved first: a face of 40 pixels is small in them, and looking takes time.
 const PIXELS_MAX: usize = 4_000_000;
 /// Share of a box that must lie within the picture.
 const INSIDE_MIN: f32 = 0.6;
@@ -51,18 +39,16 @@ const SHARED_MAX: f32 = 0.5;
 /// The faces of a picture of 1 or 3 channels, the surest first.
 ///
 /// # Errors
-/// [`UpscaleError::Face`] when the detector fails.
+/// [`UpscaleError::Face`] when the detector's model cannot be read.
 pub fn find_faces(source: &Pixels) -> Result<Vec<Face>, UpscaleError> {
     let mut plane = Plane::of(source);
     let mut pixel = 1.0;
-    while plane.width * plane.height > PIXELS_MAX {
+    while plane.width() * plane.height() > PIXELS_MAX {
         plane = plane.halved();
         pixel *= 2.0;
     }
-    let failed = |reason: String| UpscaleError::Face { reason };
-    let model = rustface::read_model(MODEL).map_err(|error| failed(error.to_string()))?;
-    let found = catch_unwind(AssertUnwindSafe(|| believed(&model, &plane)));
-    let mut faces = found.map_err(|_| failed(format!("the detector panicked on {plane}")))?;
+    let cascade = Cascade::read(DETECTOR_MODEL).map_err(|reason| UpscaleError::Face { reason })?;
+    let mut faces = believed(&cascade, &plane);
     for face in &mut faces {
         face.left *= pixel;
         face.top *= pixel;
@@ -72,13 +58,13 @@ pub fn find_faces(source: &Pixels) -> Result<Vec<Face>, UpscaleError> {
 }
 
 /// The faces that are found in the picture and again in its mirror image, without boxes in boxes.
-fn believed(model: &Model, plane: &Plane) -> Vec<Face> {
-    let mut candidates = detect(model, plane, SIDE_MIN, CANDIDATE_MIN);
+fn believed(cascade: &Cascade, plane: &Plane) -> Vec<Face> {
+    let mut candidates = detect(cascade, plane, CANDIDATE_MIN);
     candidates.retain(|face| inside(face, plane) >= INSIDE_MIN);
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
     candidates.truncate(CANDIDATES_MAX);
     for face in &mut candidates {
-        match mirrored_score(model, plane, face) {
+        match mirrored_score(cascade, plane, face) {
             Some(score) => face.score += score,
             None => face.score = 0.0,
         }
@@ -89,120 +75,47 @@ fn believed(model: &Model, plane: &Plane) -> Vec<Face> {
 }
 
 /// The score of the same face when left and right are exchanged; none where it is not found.
-fn mirrored_score(model: &Model, plane: &Plane, face: &Face) -> Option<f32> {
+fn mirrored_score(cascade: &Cascade, plane: &Plane, face: &Face) -> Option<f32> {
     let room = face.side / 2.0;
     let cut = |start: f32, size: usize| {
         let end = ((start + face.side + room).max(0.0) as usize).min(size);
         ((start - room).max(0.0) as usize).min(end)..end
     };
-    let (columns, rows) = (cut(face.left, plane.width), cut(face.top, plane.height));
+    let (columns, rows) = (cut(face.left, plane.width()), cut(face.top, plane.height()));
     let expected = Face {
         left: columns.end as f32 - face.left - face.side,
         top: face.top - rows.start as f32,
         ..*face
     };
-    let side_min = ((face.side * 0.6) as u32).max(SIDE_MIN);
-    let again = detect(
-        model,
-        &plane.mirrored(columns, rows),
-        side_min,
-        MIRRORED_MIN,
-    );
+    let again = detect(cascade, &plane.mirrored(columns, rows), MIRRORED_MIN);
     let same = again
         .iter()
         .filter(|other| shared(&expected, other) > SHARED_MAX);
     same.map(|other| other.score).max_by(f32::total_cmp)
 }
 
-/// The eight-bit luma that the detector reads.
-struct Plane {
-    width: usize,
-    height: usize,
-    luma: Vec<u8>,
+fn detect(cascade: &Cascade, plane: &Plane, score_min: f64) -> Vec<Face> {
+    let found = cascade.windows(plane).into_iter();
+    let sure = found.filter(|window| window.score >= score_min);
+    sure.map(face).collect()
 }
 
-impl Plane {
-    fn of(source: &Pixels) -> Self {
-        let level = |value: f32| (value * 255.0 + 0.5) as u8;
-        let luma = match source.channels() {
-            1 => source.samples().iter().map(|&v| level(v)).collect(),
-            _ => {
-                let pixels = source.samples().chunks_exact(3);
-                // BT.601, as the detector's own training pictures.
-                pixels
-                    .map(|p| level(0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2]))
-                    .collect()
-            }
-        };
-        Self {
-            width: source.width(),
-            height: source.height(),
-            luma,
-        }
-    }
-
-    /// A part of the picture, left and right exchanged.
-    fn mirrored(&self, columns: Range<usize>, rows: Range<usize>) -> Self {
-        let (width, height) = (columns.len(), rows.len());
-        let row = |y: usize| &self.luma[y * self.width..][columns.clone()];
-        Self {
-            width,
-            height,
-            luma: rows.flat_map(|y| row(y).iter().rev().copied()).collect(),
-        }
-    }
-
-    /// Means of 2 x 2 pixels; an odd last row or column is left out.
-    fn halved(&self) -> Self {
-        let (width, height) = (self.width / 2, self.height / 2);
-        let at = |x: usize, y: usize| u16::from(self.luma[y * self.width + x]);
-        let mean = |x: usize, y: usize| {
-            let sum = at(x, y) + at(x + 1, y) + at(x, y + 1) + at(x + 1, y + 1);
-            ((sum + 2) / 4) as u8
-        };
-        let rows = (0..height).flat_map(|y| (0..width).map(move |x| (2 * x, 2 * y)));
-        Self {
-            width,
-            height,
-            luma: rows.map(|(x, y)| mean(x, y)).collect(),
-        }
-    }
-}
-
-impl fmt::Display for Plane {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} x {} pixels", self.width, self.height)
-    }
-}
-
-fn detect(model: &Model, plane: &Plane, side_min: u32, score_min: f64) -> Vec<Face> {
-    if plane.width.min(plane.height) < SIDE_MIN as usize {
-        return Vec::new();
-    }
-    let mut detector = rustface::create_detector_with_model(model.clone());
-    detector.set_min_face_size(side_min);
-    detector.set_score_thresh(score_min);
-    detector.set_slide_window_step(STEP, STEP);
-    detector.set_pyramid_scale_factor(PYRAMID);
-    let (width, height) = (plane.width as u32, plane.height as u32);
-    let found = detector.detect(&ImageData::new(&plane.luma, width, height));
-    found.iter().map(face).collect()
-}
-
-fn face(info: &FaceInfo) -> Face {
-    let square = info.bbox();
+fn face(window: Window) -> Face {
     Face {
-        left: square.x() as f32,
-        top: square.y() as f32,
-        side: square.width() as f32,
-        score: info.score() as f32,
+        left: window.left as f32,
+        top: window.top as f32,
+        side: window.side as f32,
+        score: window.score as f32,
     }
 }
 
 /// Share of the box that lies within the picture.
 fn inside(face: &Face, plane: &Plane) -> f32 {
     let along = |start: f32, size: usize| (start + face.side).min(size as f32) - start.max(0.0);
-    let (width, height) = (along(face.left, plane.width), along(face.top, plane.height));
+    let (width, height) = (
+        along(face.left, plane.width()),
+        along(face.top, plane.height()),
+    );
     width.max(0.0) * height.max(0.0) / (face.side * face.side)
 }
 
@@ -239,12 +152,7 @@ mod tests {
     }
 
     fn plane(width: usize, height: usize) -> Plane {
-        let luma = (0..width * height).map(|i| (i % 251) as u8).collect();
-        Plane {
-            width,
-            height,
-            luma,
-        }
+        Plane::new(width, vec![0; width * height]).unwrap()
     }
 
     #[test]
@@ -261,18 +169,6 @@ mod tests {
         assert_eq!(inside(&at(10.0, 10.0, 40.0, 0.0), &picture), 1.0);
         assert_eq!(inside(&at(-10.0, 0.0, 40.0, 0.0), &picture), 0.75);
         assert_eq!(inside(&at(200.0, 0.0, 40.0, 0.0), &picture), 0.0);
-    }
-
-    #[test]
-    fn halving_and_mirroring_keep_the_right_pixels() {
-        let picture = plane(7, 4);
-        let half = picture.halved();
-        assert_eq!((half.width, half.height), (3, 2));
-        // 0, 1 over 7, 8.
-        assert_eq!(half.luma[0], 4);
-        let part = picture.mirrored(1..4, 2..4);
-        assert_eq!((part.width, part.height), (3, 2));
-        assert_eq!(part.luma, [17, 16, 15, 24, 23, 22]);
     }
 
     #[test]

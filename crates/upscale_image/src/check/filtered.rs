@@ -2,16 +2,18 @@
 //! Rows are given back three late, because a blur looks down as well as up. Beyond the edges the outermost row or pixel
 //! is repeated.
 
+use std::ops::Range;
+
+/// Pixels that are blurred at a time.
+const STRETCH: usize = 4_096;
 /// Rows that are kept; at least seven, for a row leans on three above and three below.
 const KEPT: usize = 8;
 
-/// One row of the shrunk result and what regression explains the source with; all as wide as the source, interleaved.
+/// A stretch of one row of the shrunk result and what regression explains the source with; interleaved.
 #[derive(Debug)]
-pub(crate) struct FilteredRow {
-    /// Its number.
-    pub(crate) y: usize,
+pub(crate) struct FilteredRow<'a> {
     /// As it came.
-    pub(crate) result: Vec<f32>,
+    pub(crate) result: &'a [f32],
     /// What a light blur (standard deviation 0.71 source pixels) adds.
     pub(crate) soft: Vec<f32>,
     /// What a strong blur (1.58 source pixels) adds.
@@ -40,9 +42,12 @@ struct Ring {
 }
 
 impl Ring {
-    fn push(&mut self, row: Vec<f32>) {
-        self.rows[self.count % KEPT] = row;
+    /// Room for the next row, empty: what it held is eight rows old.
+    fn next(&mut self) -> &mut Vec<f32> {
+        let row = &mut self.rows[self.count % KEPT];
         self.count += 1;
+        row.clear();
+        row
     }
 
     /// Row `y`, or the last one of a plane of `height` rows.
@@ -64,38 +69,54 @@ impl Filter {
 
     /// Takes the next row. [`Filter::pop`] must be asked before the one after it.
     pub(crate) fn push(&mut self, row: &[f32]) {
-        self.rows.push(row.to_vec());
+        self.rows.next().extend_from_slice(row);
         while is_complete(&self.rows, self.soft.count, 1, self.height) {
             let y = self.soft.count;
             let around = [y.saturating_sub(1), y, y + 1].map(|y| self.rows.row(y, self.height));
-            self.soft.push(blurred(around, self.channels, 1));
+            let width = row.len() / self.channels;
+            let soft = self.soft.next();
+            for start in (0..width).step_by(STRETCH) {
+                let pixels = start..(start + STRETCH).min(width);
+                soft.extend(blurred(around, self.channels, &pixels, 1));
+            }
         }
     }
 
-    /// The next row that all rows around have come for.
-    pub(crate) fn pop(&mut self) -> Option<FilteredRow> {
+    /// Number of the next row that all rows around have come for.
+    pub(crate) fn pop(&mut self) -> Option<usize> {
         if !is_complete(&self.soft, self.given, 2, self.height) {
             return None;
         }
-        let y = self.given;
         self.given += 1;
+        Some(self.given - 1)
+    }
+
+    /// Lets the rows go once all were popped and looked at: those of a picture one row high are as large as itself.
+    pub(crate) fn clear_at_end(&mut self) {
+        if self.given == self.height {
+            (self.rows, self.soft) = (Ring::default(), Ring::default());
+        }
+    }
+
+    /// The row popped last, from one pixel to another: a row of 1,500,000 pixels filtered at once takes 200 MB.
+    pub(crate) fn stretch(&self, pixels: &Range<usize>) -> FilteredRow<'_> {
+        let (y, channels) = (self.given - 1, self.channels);
         let soft = |y: usize| self.soft.row(y, self.height);
-        let result = self.rows.row(y, self.height);
-        let [above, below] = [y.saturating_sub(1), y + 1].map(soft);
+        let samples = pixels.start * channels..pixels.end * channels;
+        let result = &self.rows.row(y, self.height)[samples.clone()];
         let slopes = || {
-            [
-                slope_across(soft(y), self.channels),
-                half_less(below, above),
-            ]
+            let [above, below] = [y.saturating_sub(1), y + 1].map(soft);
+            let across = around(soft(y), channels, pixels, 1);
+            let down = half_less(&below[samples.clone()], &above[samples.clone()]);
+            [half_less(&across[2 * channels..], &across), down]
         };
         let far = [y.saturating_sub(2), y, y + 2].map(soft);
-        Some(FilteredRow {
-            y,
-            soft: less(soft(y), result),
-            softer: less(&blurred(far, self.channels, 2), result),
+        FilteredRow {
+            soft: less(&soft(y)[samples.clone()], result),
+            softer: less(&blurred(far, channels, pixels, 2), result),
             slopes: y.is_multiple_of(2).then(slopes),
-            result: result.to_vec(),
-        })
+            result,
+        }
     }
 }
 
@@ -105,21 +126,15 @@ fn is_complete(ring: &Ring, y: usize, reach: usize, height: usize) -> bool {
 }
 
 /// A quarter, a half and a quarter of the pixels `reach` apart, down and across.
-fn blurred(rows: [&[f32]; 3], channels: usize, reach: usize) -> Vec<f32> {
-    let [above, own, below] = rows;
-    let sides = above.iter().zip(below);
+fn blurred(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>, reach: usize) -> Vec<f32> {
+    let [above, own, below] = rows.map(|row| around(row, channels, pixels, reach));
+    let sides = above.iter().zip(&below);
     let column = own.iter().zip(sides);
     let column: Vec<f32> = column.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)).collect();
-    let padded = padded(&column, channels, reach);
-    let right = &padded[2 * reach * channels..];
-    let sides = padded.iter().zip(right);
-    let row = column.iter().zip(sides);
+    let (own, right) = (&column[reach * channels..], &column[2 * reach * channels..]);
+    let sides = column.iter().zip(right);
+    let row = own.iter().zip(sides);
     row.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)).collect()
-}
-
-fn slope_across(row: &[f32], channels: usize) -> Vec<f32> {
-    let padded = padded(row, channels, 1);
-    half_less(&padded[2 * channels..], &padded)
 }
 
 fn half_less(more: &[f32], less: &[f32]) -> Vec<f32> {
@@ -132,14 +147,24 @@ fn less(more: &[f32], less: &[f32]) -> Vec<f32> {
     pairs.map(|(more, less)| more - less).collect()
 }
 
-/// A row with its first and last pixel repeated `reach` times.
-pub(crate) fn padded(row: &[f32], channels: usize, reach: usize) -> Vec<f32> {
+/// Those pixels of a row and `reach` more on both sides, the row's first and last one repeated beyond its ends.
+pub(crate) fn around(
+    row: &[f32],
+    channels: usize,
+    pixels: &Range<usize>,
+    reach: usize,
+) -> Vec<f32> {
+    let width = row.len() / channels;
+    let (start, end) = (
+        pixels.start.saturating_sub(reach),
+        (pixels.end + reach).min(width),
+    );
+    let mut samples = Vec::with_capacity((pixels.len() + 2 * reach) * channels);
     let (first, last) = (&row[..channels], &row[row.len() - channels..]);
-    let mut padded = Vec::with_capacity(row.len() + 2 * reach * channels);
-    (0..reach).for_each(|_| padded.extend_from_slice(first));
-    padded.extend_from_slice(row);
-    (0..reach).for_each(|_| padded.extend_from_slice(last));
-    padded
+    (pixels.start..start + reach).for_each(|_| samples.extend_from_slice(first));
+    samples.extend_from_slice(&row[start * channels..end * channels]);
+    (end..pixels.end + reach).for_each(|_| samples.extend_from_slice(last));
+    samples
 }
 
 #[cfg(test)]
@@ -179,17 +204,26 @@ mod tests {
             let mut next = 0;
             for row in &plane {
                 filter.push(row);
-                while let Some(found) = filter.pop() {
-                    assert_eq!(found.y, next);
-                    assert_eq!(found.slopes.is_some(), next % 2 == 0);
+                while let Some(y) = filter.pop() {
+                    assert_eq!(y, next);
                     for x in 0..width {
-                        let own = plane[next][x];
-                        assert!((found.soft[x] + own - soft[next][x]).abs() < 1e-5);
-                        assert!((found.softer[x] + own - softer[next][x]).abs() < 1e-5);
-                        if let Some([_, down]) = &found.slopes {
-                            let below = soft[(next + 1).min(height - 1)][x];
-                            let above = soft[next.saturating_sub(1)][x];
-                            assert!((down[x] - 0.5 * (below - above)).abs() < 1e-5);
+                        // Alone, and as the last of a stretch that begins before it.
+                        for start in [x, x.saturating_sub(3)] {
+                            let found = filter.stretch(&(start..x + 1));
+                            let at = x - start;
+                            assert_eq!(found.slopes.is_some(), next % 2 == 0);
+                            let own = plane[next][x];
+                            assert_eq!(found.result[at], own);
+                            assert!((found.soft[at] + own - soft[next][x]).abs() < 1e-5);
+                            assert!((found.softer[at] + own - softer[next][x]).abs() < 1e-5);
+                            if let Some([across, down]) = &found.slopes {
+                                let below = soft[(next + 1).min(height - 1)][x];
+                                let above = soft[next.saturating_sub(1)][x];
+                                assert!((down[at] - 0.5 * (below - above)).abs() < 1e-5);
+                                let right = soft[next][(x + 1).min(width - 1)];
+                                let left = soft[next][x.saturating_sub(1)];
+                                assert!((across[at] - 0.5 * (right - left)).abs() < 1e-5);
+                            }
                         }
                     }
                     next += 1;

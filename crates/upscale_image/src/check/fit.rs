@@ -248,9 +248,10 @@ mod tests {
         let (mut filter, mut fit) = (Filter::new(1, SIDE), Fit::default());
         for y in 0..SIDE {
             filter.push(&row(y, &wave));
-            while let Some(found) = filter.pop() {
-                let source = row(found.y, &source);
-                let pairs = source.iter().zip(&found.result);
+            while let Some(y) = filter.pop() {
+                let found = filter.stretch(&(0..SIDE));
+                let source = row(y, &source);
+                let pairs = source.iter().zip(found.result);
                 let difference: Vec<f32> = pairs.map(|(a, b)| a - b).collect();
                 match &found.slopes {
                     Some([across, down]) => {

@@ -99,7 +99,7 @@ impl Square {
     /// Adds a stretch of a filtered row, of the difference to it and of the source's finest detail.
     pub(crate) fn add_filtered(
         &mut self,
-        row: &FilteredRow,
+        row: &FilteredRow<'_>,
         difference: &[f32],
         detail: &[f32],
         stretch: Range<usize>,

@@ -51,7 +51,7 @@ impl Profile {
         let steps: Vec<f32> = (0..=16).map(|step| step as f32 / 16.0).collect();
         let ramp: Vec<f32> = steps.iter().flat_map(|v| [*v; 3]).collect();
         let Some(shown) = self.to_srgb(3, &ramp) else {
-            // Nobody can convert it, so nobody is told another story: the numbers stay as they are.
+            // No one can convert it, so no one is told another story: the numbers stay as they are.
             return true;
         };
         shown.chunks_exact(3).zip(&steps).all(|(rgb, step)| {

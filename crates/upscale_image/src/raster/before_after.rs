@@ -13,10 +13,20 @@ const STEP: usize = 20;
 /// Two enlargements of one picture, of one size.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// What anybody's program makes.
+    /// What anyone's program makes.
     pub bicubic: Rgb8,
     /// What ours makes.
     pub ours: Rgb8,
+}
+
+impl Pair {
+    /// The middle of the part in which the two differ most: column and row.
+    #[must_use]
+    pub fn most_telling(&self) -> (usize, usize) {
+        let (left, top) = most_telling(&self.bicubic, &self.ours);
+        let (width, height) = (self.ours.width(), self.ours.height());
+        ((left + SIDE / 2).min(width), (top + SIDE / 2).min(height))
+    }
 }
 
 /// All rows in one picture; none when there are no pairs.

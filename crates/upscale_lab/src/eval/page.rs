@@ -125,7 +125,7 @@ fn text(engine: &Engine, means: &[Score], shown: &str) -> String {
     format!(
         "# What the networks make of pictures
 
-Written by `upscale-lab eval --page docs` with the networks {x2} and {x4}; do not edit it by hand. How they were trained
+Written by `upscale-lab eval --page docs` with the networks {x2} and {x4}. How they were trained
 stands in their cards beside the weights and in [How they were trained](training.md).
 
 ## At 100 %: bicubic on the left, ours on the right

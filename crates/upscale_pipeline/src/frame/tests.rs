@@ -13,6 +13,7 @@ fn job() -> Job {
             face_enhance: true,
             ..Parameters::at(Scale::X4)
         },
+        look: Look::Natural,
         threads: 3,
         source_pixels_max: 750_000,
         result_bytes_max: RESULT_BYTES_MAX,
@@ -29,7 +30,9 @@ fn facts() -> Facts {
         width: 6,
         height: 10,
         source_format: Format::WebP,
+        by_brought_model: true,
         by_reference: true,
+        focus_permille: [1, 1_000],
         spent: Spent {
             decode: Duration::from_nanos(1),
             network: Duration::from_secs(2),
@@ -119,7 +122,11 @@ fn every_format_and_progress_then_a_result_arrive_as_they_were_sent() {
             ..facts()
         };
         let png = vec![7; 2 * PIECE_BYTES as usize + 5];
-        let answer = Answer::Done { facts, png };
+        let answer = Answer::Done {
+            facts,
+            png,
+            thumbnail: vec![9; 70],
+        };
         let mut bytes = Vec::new();
         write_progress(&mut bytes, 10).unwrap();
         write_progress(&mut bytes, 65_535).unwrap();
@@ -150,8 +157,9 @@ fn messages_are_cut_at_a_character_and_cannot_forge_a_line() {
 fn lengths_that_cannot_be_are_refused_before_a_byte_is_read_for_them() {
     let long = "a".repeat(MESSAGE_BYTES_MAX + 1);
     let words = [
-        Word::Done(facts(), RESULT_BYTES_MAX + 1),
-        Word::Done(facts(), u64::MAX),
+        Word::Done(facts(), RESULT_BYTES_MAX + 1, 0),
+        Word::Done(facts(), u64::MAX, 0),
+        Word::Done(facts(), 1, THUMBNAIL_BYTES_MAX + 1),
         Word::Refused(long.clone()),
         Word::Broke(long.clone()),
         Word::Unfaithful(long),
@@ -206,7 +214,12 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let mut bytes = Vec::new();
-        write_answer(&mut bytes, &Answer::Done { facts: facts(), png }).unwrap();
+        let answer = Answer::Done {
+            facts: facts(),
+            png,
+            thumbnail: vec![9; 3],
+        };
+        write_answer(&mut bytes, &answer).unwrap();
         let (answer, ..) = read(&bytes[..cut.index(bytes.len())]);
         prop_assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }

@@ -18,6 +18,14 @@ pub(super) enum Scale {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "upscale_core::Look")]
+pub(super) enum Look {
+    Faithful,
+    Natural,
+    Crisp,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "upscale_image::Format")]
 pub(super) enum Format {
     Jpeg,

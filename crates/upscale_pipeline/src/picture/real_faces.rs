@@ -12,6 +12,8 @@ use upscale_image::{
 
 use super::{PictureOptions, upscale_image, wall};
 
+mod same_boxes;
+
 /// Portraits of 225 x 275 pixels, a person each; none where the data is not given.
 fn portraits(count: usize) -> Vec<Rgb8> {
     let Some(data) = std::env::var_os("UPSCALE_TEST_DATA") else {
@@ -66,6 +68,38 @@ fn faces_are_found_at_every_size_that_is_worth_it() {
 }
 
 #[test]
+fn faces_that_the_edge_cuts_off_are_looked_at_within_the_picture() {
+    let people = portraits(12);
+    let mut found_in_all = 0;
+    for (number, person) in people.iter().enumerate() {
+        let (width, height) = (60 + 17 * number, 75 + 19 * number);
+        let small = resize(person, width, height, Kernel::Bicubic);
+        for (left, top) in [
+            (0, 0),
+            (width / 4, 0),
+            (0, height / 4),
+            (width / 3, height / 3),
+        ] {
+            for (right, bottom) in [
+                (width, height),
+                (3 * width / 4, height),
+                (width, 4 * height / 5),
+            ] {
+                let cut = Rgb8::paint(right - left, bottom - top, |x, y| {
+                    small.pixel(x + left, y + top)
+                });
+                found_in_all += found(&cut).len();
+            }
+        }
+    }
+    println!(
+        "faces cut off: {found_in_all} found in {} pictures",
+        12 * people.len()
+    );
+    assert!(found_in_all >= 3 * people.len(), "{found_in_all}");
+}
+
+#[test]
 fn a_face_becomes_another_picture_and_its_surroundings_stay() {
     for person in portraits(1) {
         let small = resize(&person, 112, 137, Kernel::Bicubic);
@@ -76,18 +110,11 @@ fn a_face_becomes_another_picture_and_its_surroundings_stay() {
         let bytes = picture.to_png().unwrap();
         for scale in Scale::ALL {
             let made = |face_enhance| {
-                let order = PictureOptions {
-                    parameters: Parameters {
-                        face_enhance,
-                        ..Parameters::at(scale)
-                    },
-                    threads: 2,
-                    kernels: None,
-                    pixels_max: 500_000,
-                    network: None,
-                    ensemble: false,
-                    clock: wall,
+                let parameters = Parameters {
+                    face_enhance,
+                    ..Parameters::at(scale)
                 };
+                let order = PictureOptions::shipped(parameters, 2, wall).unwrap();
                 let upscaled = upscale_image(&bytes, &order, &mut |_| ()).unwrap();
                 let png = decode(&upscaled.png, 4_000_000).unwrap();
                 (Rgb8::of_source(&png), upscaled.faces)
