@@ -1,8 +1,9 @@
 "use strict";
-// What pages do beyond what they show: copy a text, slide between two pictures, watch a task. Every page works without.
+// What pages do beyond what they show: copy a text, watch a task, keep figures fresh, look at a picture before it is
+// ordered. Every page works without. The comparison of pictures is compare.js.
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.addEventListener("click", async () => {
+(() => {
+  const copy = async (button) => {
     const text = document.getElementById(button.dataset.copy).textContent;
     const said = button.textContent;
     try {
@@ -14,56 +15,108 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       button.textContent = "Selected";
     }
     setTimeout(() => { button.textContent = said; }, 2000);
-  });
-}
-
-for (const compare of document.querySelectorAll("[data-compare]")) {
-  const handle = compare.querySelector(".handle");
-  const before = compare.querySelector(".before");
-  const move = () => {
-    compare.style.setProperty("--shown", `${handle.value / 10}%`);
-    handle.setAttribute("aria-valuetext", `${Math.round(100 - handle.value / 10)} percent result`);
   };
-  const begin = () => {
-    compare.classList.add("sliding");
-    handle.hidden = false;
-    move();
-  };
-  handle.addEventListener("input", move);
-  const source = before.querySelector("img");
-  const gone = () => { before.hidden = true; handle.hidden = true; compare.classList.remove("sliding"); };
-  if (source.complete) {
-    if (source.naturalWidth > 0) begin(); else gone();
-  } else {
-    source.addEventListener("load", begin);
-    source.addEventListener("error", gone);
-  }
-}
 
-for (const watched of document.querySelectorAll("[data-watch]")) {
-  // Soon at first, then less often: a payment may take longer than a task.
-  let wait = 1000;
-  const look = async () => {
-    wait = Math.min(wait * 1.5, 4000);
-    try {
-      const answer = await fetch(watched.dataset.watch, { headers: { accept: "application/json" } });
-      if (answer.ok && (await answer.json()).state !== "processing") {
-        location.reload();
-        return;
+  /** The page again, and of it what may change: nothing else moves, and nothing that is in use. False when signed out. */
+  const refresh = async () => {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!answer.ok || answer.redirected) return false;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const old of document.querySelectorAll("[data-live]")) {
+      const now = fresh.querySelector(`[data-live="${CSS.escape(old.dataset.live)}"]`);
+      const isBusy = old.contains(document.activeElement) || old.contains(getSelection().anchorNode) && !getSelection().isCollapsed;
+      if (!now || now.isEqualNode(old.shown ?? old) || isBusy) continue;
+      const open = [...old.querySelectorAll("details")].map((details) => details.open);
+      const shown = document.importNode(now, true);
+      shown.querySelectorAll("details").forEach((details, at) => { details.open ||= open[at] ?? false; });
+      shown.shown = now;
+      old.replaceWith(shown);
+      begin(shown);
+      shown.dispatchEvent(new CustomEvent("upscale:shown", { bubbles: true }));
+    }
+    return true;
+  };
+
+  const keepFresh = () => {
+    const seconds = Number(document.querySelector("[data-refresh]")?.dataset.refresh);
+    if (!seconds) return;
+    setTimeout(async () => {
+      try {
+        // A page in the background is not read; it is fresh again when it is shown.
+        if (document.visibilityState === "visible" && !(await refresh())) return;
+      } catch {
+        // The network may come back.
       }
-    } catch {
-      // The network may come back.
-    }
-    setTimeout(look, wait);
+      keepFresh();
+    }, seconds * 1000);
   };
-  setTimeout(look, wait);
-}
 
-for (const menu of document.querySelectorAll("details.menu")) {
-  menu.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") {
-      menu.open = false;
-      menu.querySelector("summary").focus();
+  const watch = (watched) => {
+    // The answer about a task is held back until it is over. Others come at once: soon asked for at first, then less
+    // often, for a payment may take longer than a task.
+    let wait = 700;
+    const look = async () => {
+      wait = Math.min(wait * 1.4, 4000);
+      if (!watched.isConnected) return;
+      let isHeld = false;
+      try {
+        const headers = { accept: "application/json", prefer: "wait=10" };
+        const answer = await fetch(watched.dataset.watch, { headers });
+        if (answer.ok && (await answer.json()).state !== "processing") {
+          document.activeElement?.blur();
+          if (!watched.closest("[data-live]") || !(await refresh()) || watched.isConnected) location.reload();
+          return;
+        }
+        isHeld = answer.headers.has("preference-applied");
+      } catch {
+        // The network may come back.
+      }
+      setTimeout(look, isHeld ? 0 : wait);
+    };
+    look();
+  };
+
+  /** Says what the picture is and whether it fits what is chosen. */
+  const preview = (figure) => {
+    const picture = figure.querySelector("img");
+    const says = figure.querySelector("[data-says]");
+    const form = figure.closest("form");
+    const say = () => {
+      const [width, height] = [picture.naturalWidth, picture.naturalHeight];
+      if (!width) return;
+      const scale = Number(form.querySelector("[name=scale]:checked")?.value ?? 2);
+      const faces = form.querySelector("[name=face_enhance]").checked;
+      const most = Number(figure.getAttribute(`data-caps-${scale}`).split(" ")[faces ? 1 : 0]);
+      const fits = width * height <= most;
+      const megapixels = (pixels) => (pixels / 1e6).toFixed(2);
+      says.textContent = `${width} × ${height} → ${width * scale} × ${height * scale} pixels. ` + (fits
+        ? `${megapixels(width * height)} MP fits: up to ${megapixels(most)} MP.`
+        : `Too large: ${megapixels(width * height)} MP, and at most ${megapixels(most)} MP can be upscaled so.`);
+      says.classList.toggle("problem", !fits);
+    };
+    form.addEventListener("change", say);
+    picture.addEventListener("load", say);
+    picture.addEventListener("error", () => { says.textContent = "Your browser could not load this image. The service may still be able to."; });
+    say();
+  };
+
+  const begin = (root) => {
+    for (const button of root.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button));
+    for (const watched of root.querySelectorAll("[data-watch]")) watch(watched);
+    for (const figure of root.querySelectorAll("[data-preview]")) preview(figure);
+    for (const menu of root.querySelectorAll("details.menu")) {
+      menu.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      });
     }
-  });
-}
+  };
+
+  begin(document);
+  keepFresh();
+  const address = document.getElementById("image_url");
+  const look = document.getElementById("preview");
+  // What is pasted is whole: it is shown at once. What is typed waits for Enter.
+  if (address && look) address.addEventListener("paste", () => setTimeout(() => address.form.requestSubmit(look)));
+})();

@@ -2,7 +2,10 @@
 //! route, status, time, code. Paths, queries, headers and bodies are never logged, so that no secret can be; of a
 //! caller's own trace the two ids alone are kept.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{MatchedPath, Request},
@@ -77,6 +80,7 @@ impl Line {
         let (detail, is_broken) = match (error, page) {
             (Some(ApiError::Internal { detail }), _) => (detail, true),
             (Some(ApiError::Unavailable { detail, .. }), _) => (detail, false),
+            (Some(ApiError::OutcomeUnknown { detail }), _) => (detail, false),
             (_, Some(page)) => (&page.detail, page.is_broken),
             _ => return,
         };
@@ -96,10 +100,15 @@ impl Line {
         ];
         counter!("upscale_requests_total", &labels).increment(1);
         histogram!("upscale_request_seconds", "route" => route.to_owned())
-            .record(self.started.elapsed());
+            .record(self.started.elapsed().saturating_sub(self.held()));
         if let Some(limit) = error.and_then(ApiError::limit) {
             counter!("upscale_limits_hit_total", "limit" => limit).increment(1);
         }
+    }
+
+    /// Time that the caller asked to be held, which is no time of ours.
+    fn held(&self) -> Duration {
+        self.trail.held.get().copied().unwrap_or_default()
     }
 
     fn route(&self) -> &str {
@@ -148,6 +157,7 @@ impl Line {
             route = self.route(),
             status,
             micros = self.started.elapsed().as_micros() as u64,
+            held_micros = self.trail.held.get().map(|held| held.as_micros() as u64),
             account_id = caller.map(|(account, _)| account.as_str()),
             key_id = caller.and_then(|(_, key)| key.as_ref()).map(KeyId::as_str),
             task_id = self.trail.task_id.get().map(|task| task.as_str()),
@@ -210,10 +220,7 @@ fn known_method(method: &Method) -> &'static str {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::{
-        io,
-        sync::{Mutex, OnceLock},
-    };
+    use std::{io, sync::Mutex};
 
     use axum::{body::Body, response::IntoResponse};
 
@@ -244,13 +251,7 @@ pub(crate) mod tests {
             .finish();
         let request = Request::builder().method("BREW").uri("/a/path?of=secrets");
         let request = request.body(Body::empty()).unwrap();
-        let trail = Arc::new(Trail {
-            request_id: RequestId::random().unwrap(),
-            caller: OnceLock::new(),
-            task_id: OnceLock::new(),
-            made_the_task: OnceLock::new(),
-            window: OnceLock::new(),
-        });
+        let trail = Arc::new(Trail::of(RequestId::random().unwrap()));
         let refusals = Arc::new(RefusalLog::new(1));
         tracing::subscriber::with_default(subscriber, || {
             end(Line::begin(&trail, &refusals, &request));

@@ -6,23 +6,34 @@ use upscale_core::ResultFile;
 use upscale_store::{Results, Store};
 
 use crate::{
-    api_limits::ApiLimits, error::ApiError, health::SandboxBody, places::Places,
-    readiness::Readiness, refusal_log::RefusalLog, results::SigningKeys, stripe::Stripe,
+    api_limits::ApiLimits,
+    error::ApiError,
+    health::SandboxBody,
+    places::Places,
+    readiness::Readiness,
+    refusal_log::RefusalLog,
+    results::{ResultDelivery, SigningKeys},
+    storage_watch::StorageWatch,
+    stripe::Stripe,
     throttle::Throttle,
+    waiting::Waiting,
 };
 
-/// Shared by all requests of both listeners. Cheap to clone.
+/// Shared by all requests of all listeners. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) store: Store,
     pub(crate) results: Results,
     pub(crate) base_url: Arc<str>,
     pub(crate) result_url: Arc<str>,
+    pub(crate) delivery: ResultDelivery,
     pub(crate) limits: Arc<ApiLimits>,
     pub(crate) signing_keys: Arc<SigningKeys>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) readiness: Arc<Readiness>,
+    pub(crate) storage: Arc<StorageWatch>,
     pub(crate) places: Arc<Places>,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) refusals: Arc<RefusalLog>,
     pub(crate) stripe: Option<Arc<Stripe>>,
 }
@@ -43,12 +54,15 @@ impl ApiState {
             results,
             base_url: base_url.trim_end_matches('/').into(),
             result_url: result_url.trim_end_matches('/').into(),
+            delivery: ResultDelivery::default(),
             throttle: Arc::new(Throttle::new(&limits)),
             places: Arc::new(Places::new(&limits.places)),
+            waiting: Arc::default(),
             refusals: Arc::new(RefusalLog::new(limits.refusal_lines_per_second)),
             limits: Arc::new(limits),
             signing_keys: Arc::default(),
             readiness: Arc::default(),
+            storage: Arc::default(),
             stripe: None,
         }
     }
@@ -77,9 +91,23 @@ impl ApiState {
             .sandbox_checked(SandboxBody { holds, missing });
     }
 
-    /// From now on `/readyz` answers 503, so that a balancer sends no more requests here.
+    /// From now on `/readyz` answers 503, so that a balancer sends no more requests here, and no request is held for its
+    /// task any longer.
     pub fn begin_draining(&self) {
         self.readiness.begin_draining();
+        self.waiting.end();
+    }
+
+    /// Whether this process can take requests: what `/readyz` says.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn check_ready(&self) -> Result<(), String> {
+        let ready = async {
+            self.readiness.check(&self.store).await?;
+            self.storage.check()
+        };
+        ready.await.map_err(|error| error.to_string())
     }
 
     /// A new URL for this file, good for an hour from now.

@@ -74,7 +74,7 @@ impl Exchange {
                 headers_max: self.headers_max,
             },
             false => {
-                let text = "The request's first line or a header is not valid HTTP/1.1.";
+                let text = "The request line or a header is not valid HTTP/1.1.";
                 ApiError::Invalid(InvalidRequest::Request(text.to_owned()))
             }
         };

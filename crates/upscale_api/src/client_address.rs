@@ -45,7 +45,7 @@ fn without_mapping(net: IpNet) -> IpNet {
     v4.map_or(net, IpNet::V4)
 }
 
-/// The network whose connections are counted together; none for a trusted proxy, which brings everybody's.
+/// The network whose connections are counted together; none for a trusted proxy, which brings everyone's.
 pub(crate) fn connecting_network(peer: SocketAddr, trusted_proxies: &[IpNet]) -> Option<IpAddr> {
     let address = peer.ip().to_canonical();
     (!is_trusted(&address, trusted_proxies)).then(|| by_network(address))

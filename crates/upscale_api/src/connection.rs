@@ -1,5 +1,5 @@
 //! One open connection and what it is doing, so that one which only holds a place can be told from one at work: hyper has
-//! no idle time apart from its header time and no write time. Whoever has to give way is chosen in `connections.rs`.
+//! no idle time apart from its header time and no write time. Anyone who has to give way is chosen in `connections.rs`.
 
 use std::{
     io,
@@ -27,7 +27,7 @@ enum Phase {
     New,
     /// Bytes of a head have come, but not all.
     Head,
-    /// A body is awaited from somebody who has not said who they are, or one that nobody wants.
+    /// A body is awaited from someone who has not said who they are, or one that no one wants.
     Waiting,
     /// A body is awaited from a caller with a key or a session.
     KnownWaiting,

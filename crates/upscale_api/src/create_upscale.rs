@@ -11,7 +11,7 @@ use axum::{
 };
 use metrics::counter;
 use upscale_core::{AccountId, IdempotencyKey, InvalidRequest, NewTask, Task, limits};
-use upscale_store::CreateOutcome;
+use upscale_store::{CreateOutcome, StoreError};
 
 use crate::{
     api_state::ApiState,
@@ -23,6 +23,7 @@ use crate::{
     request_body::{self, Allowance, NoBody},
     task_body::task_response,
     trail::{Followed, Trail},
+    waiting::Wish,
 };
 
 /// Creates one task, or answers with the one this key already named.
@@ -31,6 +32,7 @@ pub(crate) async fn create_upscale(
     Followed(trail): Followed,
     Writer(caller): Writer,
     connection: Option<Extension<Arc<Connection>>>,
+    wish: Wish,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -40,12 +42,17 @@ pub(crate) async fn create_upscale(
         count_request(&state, &trail, &caller.account_id).await?;
     }
     let body = read_body(&state, body, owner, connection.map(|found| found.0)).await?;
-    let _place = state.places.keyed.take(owner)?;
-    let body = CreateBody::parse(&headers, &body)?;
-    let key = idempotency_key(&headers)?;
-    let new_task = body.into_task()?;
-    let (task, is_replay) = order(&state, &trail, &caller.account_id, &key, &new_task).await?;
-    let mut response = accepted(&state, &task).await?;
+    let (task, is_replay) = {
+        let _place = state.places.keyed.take(owner)?;
+        let body = CreateBody::parse(&headers, &body)?;
+        let key = idempotency_key(&headers)?;
+        let new_task = body.into_task()?;
+        order(&state, &trail, &caller.account_id, &key, &new_task).await?
+    };
+    // The task is durable: a caller who loses this answer finds it by its key.
+    let held = state.hold(&trail, &wish, task).await;
+    let mut response = accepted(&state, &held.task).await?;
+    held.write(&mut response);
     if is_replay {
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert("idempotent-replayed", yes);
@@ -53,7 +60,8 @@ pub(crate) async fn create_upscale(
     Ok(response)
 }
 
-/// The task, and whether an earlier request made it. The console orders by this, too.
+/// The task, and whether an earlier request made it. The console orders by this, too. While results cannot be stored,
+/// only what was accepted before is answered.
 pub(crate) async fn order(
     state: &ApiState,
     trail: &Trail,
@@ -61,9 +69,23 @@ pub(crate) async fn order(
     key: &IdempotencyKey,
     new_task: &NewTask,
 ) -> Result<(Task, bool), ApiError> {
-    let request = &trail.request_id;
-    let outcome = state.store.tasks().create(account, key, new_task, request);
-    let outcome = outcome.await?;
+    let (request, tasks) = (&trail.request_id, state.store.tasks());
+    let outcome = match state.storage.check() {
+        Ok(()) => {
+            let api_key = trail.caller.get().and_then(|(_, key)| *key);
+            tasks
+                .create_by(api_key, account, key, new_task, request)
+                .await
+        }
+        Err(outage) => {
+            let known = tasks.find_known(account, key, new_task).await?;
+            Ok(known.ok_or(outage)?)
+        }
+    };
+    if matches!(outcome, Err(StoreError::OutcomeUnknown(_))) {
+        counter!("upscale_creates_total", "outcome" => "unknown").increment(1);
+    }
+    let outcome = outcome?;
     count(&outcome);
     let (task, is_replay) = match outcome {
         CreateOutcome::Created(task) => {

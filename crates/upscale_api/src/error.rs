@@ -23,64 +23,70 @@ pub(crate) enum ApiError {
     #[error("Send your API key in the header \"Authorization: Bearer <API_KEY>\".")]
     MissingApiKey,
     /// Malformed, unknown and revoked keys look the same: a guesser learns nothing.
-    #[error("The API key is invalid or was revoked.")]
+    #[error("The API key is invalid or has been revoked.")]
     InvalidApiKey,
     /// Fewer credits than the price.
     #[error("Not enough credits: a task costs {price}, {available} are available.")]
     InsufficientCredits { available: Credits, price: Credits },
     /// The account never bought credits.
-    #[error("API access opens with the account's first credit purchase.")]
+    #[error("API access requires a first credit purchase. Buy credits to enable it.")]
     ApiAccessRequired,
     /// The key may not do this.
-    #[error("This API key may not {0} tasks.")]
+    #[error("This API key lacks the permission to {0} tasks. Use another key.")]
     InsufficientPermissions(&'static str),
     /// The signed URL is past its hour.
-    #[error("This result URL has expired: read the task again for a new one.")]
+    #[error("This result URL has expired. Get the task again for a fresh one.")]
     ResultUrlExpired,
     /// Malformed, unknown and foreign ids look the same.
-    #[error("There is no such task in this account.")]
+    #[error("Task not found in this account.")]
     TaskNotFound,
     /// Nothing is served at this path.
-    #[error("There is nothing at this address.")]
+    #[error("Not found. Check the path of the request.")]
     NotFound,
     /// The path exists, the method does not.
-    #[error("This address does not answer this method; the Allow header names those it does.")]
+    #[error("Method not allowed; see the Allow header.")]
     MethodNotAllowed,
     /// The body came too slowly.
-    #[error("The request body did not arrive in time.")]
+    #[error("The request body did not arrive in time. Send it again.")]
     BodyTimeout,
     /// The request's head is larger than we read.
-    #[error("The request's head has more than {bytes_max} bytes or {headers_max} fields.")]
+    #[error("The request headers exceed {bytes_max} bytes or {headers_max} fields.")]
     HeadTooLarge {
         bytes_max: usize,
         headers_max: usize,
     },
     /// The key belongs to another request.
-    #[error("This Idempotency-Key was used before with different parameters.")]
+    #[error(
+        "This Idempotency-Key was used with different parameters. Use a new key for a new request."
+    )]
     IdempotencyConflict,
     /// Retention has removed the file.
-    #[error("The result file is no longer kept: results are for download, not for storage.")]
+    #[error(
+        "The result file has been deleted. To upscale the image again, use a new Idempotency-Key."
+    )]
     ResultExpired,
     /// The range lies outside the file.
-    #[error("The range lies outside the file of {size_bytes} bytes.")]
+    #[error("The range is outside the file of {size_bytes} bytes.")]
     RangeNotSatisfiable { size_bytes: u64 },
     /// More create requests than the window holds.
-    #[error("More than {limit} create requests in one minute.")]
+    #[error(
+        "More than {limit} create requests in one minute. Retry after the seconds in Retry-After."
+    )]
     CreateRate {
         limit: u32,
         retry_after_seconds: i64,
     },
     /// More reads, or more failing authentications, than anyone needs.
-    #[error("Too many requests in a short time.")]
+    #[error("Too many requests. Retry after the seconds in Retry-After.")]
     TooFast { retry_after_seconds: i64 },
     /// As many tasks as may be active are.
-    #[error("{limit} tasks are processing, as many as this account may have.")]
+    #[error("{limit} tasks are processing, the limit of this account. Retry when some have ended.")]
     ActiveLimit {
         limit: u32,
         retry_after_seconds: i64,
     },
     /// The day is full.
-    #[error("{limit} tasks were accepted this UTC day, as many as this account may have.")]
+    #[error("{limit} tasks were accepted this UTC day, the limit of this account. Retry tomorrow.")]
     DailyLimit {
         limit: u32,
         retry_after_seconds: i64,
@@ -94,14 +100,20 @@ pub(crate) enum ApiError {
     /// The store did not answer in time: whether it acted is unknown, the key makes a retry safe.
     #[error("The request took too long. Retry with the same Idempotency-Key.")]
     UpstreamTimeout,
+    /// The store's answer was lost after it had been told to commit; `detail` is for the log alone.
+    #[error(
+        "The outcome of this request is unknown. Send it again with the same Idempotency-Key; it is never charged twice."
+    )]
+    OutcomeUnknown { detail: String },
     /// Our fault; `detail` is for the log alone.
-    #[error("Something went wrong on our side.")]
+    #[error("Internal error. Retry; if it persists, contact support with the request ID.")]
     Internal { detail: String },
 }
 
 const INVALID: &str = "invalid_request_error";
 const LIMITED: &str = "rate_limit_error";
 const DENIED: &str = "permission_error";
+const OURS: &str = "api_error";
 
 impl ApiError {
     /// The table: status, type, code.
@@ -163,17 +175,13 @@ impl ApiError {
                 LIMITED,
                 "daily_limit_exceeded",
             ),
-            Self::Unavailable { .. } => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "api_error",
-                "service_unavailable",
-            ),
-            Self::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout"),
-            Self::Internal { .. } => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "api_error",
-                "internal_error",
-            ),
+            Self::Unavailable { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, OURS, "service_unavailable")
+            }
+            Self::UpstreamTimeout | Self::OutcomeUnknown { .. } => {
+                (StatusCode::GATEWAY_TIMEOUT, OURS, "upstream_timeout")
+            }
+            Self::Internal { .. } => (StatusCode::INTERNAL_SERVER_ERROR, OURS, "internal_error"),
         }
     }
 
@@ -228,7 +236,7 @@ impl ApiError {
                 retry_after_seconds,
                 ..
             } => Some((*retry_after_seconds).max(1)),
-            Self::UpstreamTimeout => Some(1),
+            Self::UpstreamTimeout | Self::OutcomeUnknown { .. } => Some(1),
             _ => None,
         }
     }
@@ -241,6 +249,7 @@ impl From<StoreError> for ApiError {
                 retry_after_seconds: 1,
                 detail,
             },
+            StoreError::OutcomeUnknown(detail) => Self::OutcomeUnknown { detail },
             StoreError::Refused(detail) | StoreError::Corrupt(detail) => Self::Internal { detail },
         }
     }
@@ -261,8 +270,8 @@ impl From<NoBody> for ApiError {
         match no_body {
             NoBody::TooSlow => Self::BodyTimeout,
             NoBody::NoPlace(full) => full.into(),
-            NoBody::Broken => invalid("The body broke off or is badly framed."),
-            NoBody::TooLarge => invalid("The body is too large."),
+            NoBody::Broken => invalid("The request body is incomplete or malformed."),
+            NoBody::TooLarge => invalid("The request body is too large."),
         }
     }
 }
@@ -295,7 +304,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The body of every answer that is an error.
+/// The body of every error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
     error: ErrorFields,
@@ -304,14 +313,14 @@ pub(crate) struct ErrorBody {
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorFields {
-    /// The kind of error.
+    /// Type of the error.
     #[serde(rename = "type")]
     kind: String,
-    /// Stable code.
+    /// Stable error code. Branch on it.
     code: String,
-    /// Human-readable text.
+    /// Human-readable message. It may change.
     message: String,
-    /// Names this request for support; equal to the header `X-Request-Id`.
+    /// Request ID, the same as in `X-Request-Id`. Include it when you contact support.
     request_id: String,
 }
 
@@ -326,6 +335,18 @@ mod tests {
         let error = ApiError::from(StoreError::Unavailable("disk on fire".to_owned()));
         assert_eq!(error.row().0, StatusCode::SERVICE_UNAVAILABLE);
         assert!(!error.to_string().contains("fire"));
+        let response = error.into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn an_outcome_that_is_unknown_is_504_and_sends_the_caller_back_with_the_same_key() {
+        let error = ApiError::from(StoreError::OutcomeUnknown("a line was cut".to_owned()));
+        assert_eq!(error.row().0, StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(error.code(), "upstream_timeout");
+        let message = error.to_string();
+        assert!(message.contains("same Idempotency-Key"), "{message}");
+        assert!(!message.contains("line was cut"), "{message}");
         let response = error.into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
     }

@@ -1,11 +1,11 @@
-//! `GET /api/v1/upscales/{id}`: the task as it is now.
+//! `GET /api/v1/upscales/{id}`: the task as it is now, or at its end for who would rather wait.
 
 use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use upscale_core::{Task, TaskId, TaskState, Timestamp, limits};
+use upscale_core::{AccountId, Task, TaskId, TaskState, Timestamp, limits};
 
 use crate::{
     api_state::ApiState,
@@ -15,6 +15,7 @@ use crate::{
     results::etag_matches,
     task_body::{add_reading_headers, task_response},
     trail::Followed,
+    waiting::Wish,
 };
 
 /// Reads one task of the caller's account; what is not theirs does not exist.
@@ -23,28 +24,41 @@ pub(crate) async fn get_upscale(
     Followed(trail): Followed,
     Reader(caller): Reader,
     id: Result<Path<String>, PathRejection>,
+    wish: Wish,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let _place = state.places.keyed.take(Owner::Account(caller.account_id))?;
-    state.throttle.count_read(&caller.account_id)?;
+    let task = find(&state, &caller.account_id, id).await?;
+    let _ = trail.task_id.set(task.id);
+    let held = state.hold(&trail, &wish, task).await;
+    let mut response = read(&state, &held.task, &headers).await?;
+    held.write(&mut response);
+    Ok(response)
+}
+
+/// In a place of the keyed, which is free again while the request is held.
+async fn find(
+    state: &ApiState,
+    account: &AccountId,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Task, ApiError> {
+    let _place = state.places.keyed.take(Owner::Account(*account))?;
+    state.throttle.count_read(account)?;
     let id = id
         .ok()
         .and_then(|Path(text)| TaskId::parse(&text))
         .ok_or(ApiError::TaskNotFound)?;
-    let task = state
-        .store
-        .tasks()
-        .find(&caller.account_id, &id)
-        .await?
-        .ok_or(ApiError::TaskNotFound)?;
-    let _ = trail.task_id.set(id);
-    let etag = state_etag(&task, state.store.now());
-    let mut response = if etag_matches(&headers, &etag) {
+    let found = state.store.tasks().find(account, &id).await?;
+    found.ok_or(ApiError::TaskNotFound)
+}
+
+async fn read(state: &ApiState, task: &Task, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let etag = state_etag(task, state.store.now());
+    let mut response = if etag_matches(headers, &etag) {
         let mut unchanged = StatusCode::NOT_MODIFIED.into_response();
-        add_reading_headers(&task, &state, &mut unchanged);
+        add_reading_headers(task, state, &mut unchanged);
         unchanged
     } else {
-        task_response(&state, &task).await?
+        task_response(state, task).await?
     };
     if let Ok(value) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(header::ETAG, value);

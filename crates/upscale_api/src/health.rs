@@ -33,6 +33,7 @@ pub(crate) async fn healthz() -> Json<HealthBody> {
 /// Ready for requests.
 pub(crate) async fn readyz(State(state): State<ApiState>) -> Result<Json<HealthBody>, ApiError> {
     state.readiness.check(&state.store).await?;
+    state.storage.check()?;
     Ok(Json(HealthBody {
         status: "ready",
         sandbox: state.readiness.sandbox(),

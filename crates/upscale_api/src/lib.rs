@@ -1,6 +1,6 @@
-//! HTTP in, HTTP out: the contract's two endpoints, the delivery of result files and the console on listeners of their own,
+//! HTTP in, HTTP out: the contract's two endpoints, the delivery of result files and the consoles,
 //! and the front that bounds every connection. What is decided or kept is decided in `upscale_core` and kept
-//! in `upscale_store`; image bytes pass through here only as a stream that nobody looks into.
+//! in `upscale_store`; image bytes pass through here only as a stream that no one looks into.
 
 mod access_log;
 mod admin;
@@ -8,6 +8,7 @@ mod api_limits;
 mod api_state;
 mod bare_refusal;
 mod client_address;
+mod clients;
 mod connection;
 mod connections;
 mod console;
@@ -22,6 +23,8 @@ mod leftover;
 mod openapi;
 mod pages;
 mod places;
+mod prefer;
+mod public_urls;
 mod rate_headers;
 mod readiness;
 mod refusal_log;
@@ -30,10 +33,13 @@ mod results;
 mod router;
 mod serve;
 mod serve_limits;
+mod storage_watch;
 mod stripe;
 mod task_body;
 mod throttle;
+mod tls;
 mod trail;
+mod waiting;
 
 pub use admin::{AdminDoor, AdminOptions, AdminState, AdminToken, admin_router};
 pub use api_limits::{ApiLimits, FAILING_AUTH_PER_MINUTE, READS_PER_SECOND};
@@ -45,7 +51,10 @@ pub use console::{
 };
 pub use openapi::openapi_json;
 pub use places::PlaceLimits;
+pub use public_urls::{Addresses, PublicUrls};
+pub use results::ResultDelivery;
 pub use router::{api_router, results_router};
 pub use serve::{Listener, listen, serve};
 pub use serve_limits::ServeLimits;
 pub use stripe::{BuyOutcome, NewSession, OpenSession, SessionError, Stripe};
+pub use tls::{Tls, TlsError};

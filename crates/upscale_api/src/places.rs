@@ -30,6 +30,9 @@ pub struct PlaceLimits {
     pub operators: usize,
     /// Result files being sent at a time: each is an open file.
     pub downloads: usize,
+    /// Requests held until their task is over. Each keeps its connection, so half of those a listener has by default; as many
+    /// are shared out among accounts and again among addresses.
+    pub waiting: usize,
     /// Bodies awaited from callers without a key. An event of Stripe has up to 512 KiB, so 128 are 64 MiB at worst.
     pub unknown_bodies: usize,
     /// Bodies awaited from callers with a key or a session, 16 KiB each.
@@ -45,6 +48,7 @@ impl Default for PlaceLimits {
             keyed: 1_024,
             operators: 64,
             downloads: 1_024,
+            waiting: 2_048,
             unknown_bodies: 128,
             keyed_bodies: 512,
             operator_bodies: 32,
@@ -58,6 +62,8 @@ pub(crate) struct Places {
     pub(crate) keyed: Arc<Pool>,
     pub(crate) operators: Arc<Pool>,
     pub(crate) downloads: Arc<Pool>,
+    pub(crate) waiting: Arc<Pool>,
+    pub(crate) waiting_of_address: Arc<Pool>,
     pub(crate) unknown_bodies: Arc<Pool>,
     pub(crate) keyed_bodies: Arc<Pool>,
     pub(crate) operator_bodies: Arc<Pool>,
@@ -71,6 +77,8 @@ impl Places {
             keyed: pool("answers_keyed", limits.keyed),
             operators: pool("answers_operators", limits.operators),
             downloads: pool("answers_downloads", limits.downloads),
+            waiting: pool("waiting", limits.waiting),
+            waiting_of_address: pool("waiting_of_address", limits.waiting),
             unknown_bodies: pool("bodies_unknown", limits.unknown_bodies),
             keyed_bodies: pool("bodies_keyed", limits.keyed_bodies),
             operator_bodies: pool("bodies_operators", limits.operator_bodies),
@@ -81,13 +89,13 @@ impl Places {
 /// For whom a place is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// Somebody at this address; IPv6 counts by /64.
+    /// Someone at this address; IPv6 counts by /64.
     Address(IpAddr),
     /// A customer, by key or by session.
     Account(AccountId),
     /// Stripe, once its signature fits.
     Stripe,
-    /// Whoever reaches the operators' console.
+    /// Anyone who reaches the operators' console.
     Operator,
 }
 
@@ -156,7 +164,7 @@ impl Held {
         Some(holder)
     }
 
-    /// Ends the wait of the one that has waited longest, of this owner or of anybody; false when all are young.
+    /// Ends the wait of the one that has waited longest, of this owner or of anyone; false when all are young.
     fn displace(&mut self, of: Option<Owner>, now: Instant) -> bool {
         let mut places = self.places.iter();
         let oldest = places.find(|(_, holder)| of.is_none_or(|owner| owner == holder.owner));
@@ -211,6 +219,11 @@ impl Pool {
         }
     }
 
+    /// How many are taken now.
+    pub(crate) fn taken(&self) -> usize {
+        self.lock().places.len()
+    }
+
     /// A place for waiting: the one who has waited longest gives way, of the same owner where the share is used up. An
     /// honest body comes at once, so who is displaced is slow.
     ///
@@ -232,14 +245,14 @@ impl Pool {
         let free = self.size.saturating_sub(held.places.len());
         if free == 0 {
             return Some(Full(format!(
-                "all {} places of {} are taken",
+                "all {} permits of {} are taken",
                 self.size, self.name
             )));
         }
         let (has, share) = (held.of(owner), fair_share(self.size, free, owner.one_in()));
         (has >= share).then(|| {
             Full(format!(
-                "one caller holds {has} places of {}, {free} of {} are free",
+                "one caller holds {has} permits of {}, {free} of {} are free",
                 self.name, self.size
             ))
         })
@@ -297,10 +310,10 @@ mod tests {
         let held = take_all(&pool, account);
         assert_eq!(held.len(), 2);
         let Err(Full(text)) = pool.take(account) else {
-            panic!("a third place");
+            panic!("a third permit");
         };
         assert!(
-            text.contains("holds 2 places") && text.contains("2 of 4"),
+            text.contains("holds 2 permits") && text.contains("2 of 4"),
             "{text}"
         );
         let others: Vec<_> = (1..=2)
@@ -309,7 +322,7 @@ mod tests {
         let Err(Full(text)) = pool.take(address(3)) else {
             panic!("a fifth place");
         };
-        assert_eq!(text, "all 4 places of test are taken");
+        assert_eq!(text, "all 4 permits of test are taken");
         drop((held, others));
         let empty = pool.lock();
         assert!(empty.places.is_empty() && empty.by_owner.is_empty());

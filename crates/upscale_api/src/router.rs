@@ -1,6 +1,6 @@
 //! Every route, one function a listener; every layer, one function.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -9,10 +9,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use tokio::time::{timeout, timeout_at};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     api_state::ApiState,
+    clients,
     create_upscale::create_upscale,
     error::ApiError,
     follow,
@@ -22,22 +24,27 @@ use crate::{
     refusal_log::RefusalLog,
     results::deliver,
     stripe,
+    trail::Trail,
 };
 
-/// The contract's two endpoints, its description, the probes and Stripe's webhook. `HEAD` answers wherever `GET` does.
+/// The contract's two endpoints, its description, the clients' packages, result files, the probes and Stripe's webhook. `HEAD` answers wherever
+/// `GET` does. No key opens a result file, and downloads have places of their own.
 pub fn api_router(state: ApiState) -> Router {
     let routes = Router::new()
         .route("/api/v1/upscales", post(create_upscale))
         .route("/api/v1/upscales/{id}", get(get_upscale))
+        .route("/r/{file}", get(deliver))
         .route("/openapi.json", get(get_openapi))
+        .route("/clients", get(clients::list))
+        .route("/clients/{file}", get(clients::package))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        // Beside the contract, not in it: Stripe calls it, nobody else has a use for it.
+        // Beside the contract, not in it: Stripe calls it, no one else has a use for it.
         .route("/webhooks/stripe", post(stripe::receive));
     layered(routes, state)
 }
 
-/// Result files, for a listener of their own: no key opens it and no key is sent to it.
+/// Result files alone, for a listener of their own, to which no key is sent.
 pub fn results_router(state: ApiState) -> Router {
     let routes = Router::new()
         .route("/r/{file}", get(deliver))
@@ -104,11 +111,19 @@ impl Bounds {
     }
 }
 
+/// A request that is held at its own wish has its time once more when that is over.
 async fn answer_in_time(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(bounds.timeout, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => ApiError::UpstreamTimeout.into_response(),
+    let trail = request.extensions().get::<Arc<Trail>>().cloned();
+    let mut answering = pin!(next.run(request));
+    if let Ok(response) = timeout(bounds.timeout, &mut answering).await {
+        return response;
     }
+    let held_until = trail.and_then(|trail| trail.held_until.get().copied());
+    let answered = match held_until {
+        Some(until) => timeout_at(until + bounds.timeout, answering).await.ok(),
+        None => None,
+    };
+    answered.unwrap_or_else(|| ApiError::UpstreamTimeout.into_response())
 }
 
 #[cfg(test)]

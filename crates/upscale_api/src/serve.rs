@@ -1,5 +1,5 @@
-//! The front: accepts connections and bounds each of them. HTTP/1.1 only: HTTP/2 and TLS belong to the
-//! proxy in front, and what is not spoken cannot be abused.
+//! The front: accepts connections and bounds each of them. HTTP/1.1 only, over TLS where the operator gave a certificate:
+//! HTTP/2 belongs to a proxy in front, and what is not spoken cannot be abused.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -22,6 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream},
 };
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use crate::{
@@ -32,20 +33,22 @@ use crate::{
     connections::{Connections, NoPlace, Place},
     refusal_log::RefusalLog,
     serve_limits::ServeLimits,
+    tls::Tls,
 };
 
 /// Looks for a free place within the newcomer time.
 const PLACE_TRIES: u32 = 20;
 
 /// Newcomers that the system keeps until they are accepted; it may keep fewer (`net.core.somaxconn`). A wave of two
-/// thousand overflows tokio's 1,024, and whoever comes into a full queue tries again a second later.
+/// thousand overflows tokio's 1,024, and anyone who comes into a full queue tries again a second later.
 const BACKLOG: u32 = 4_096;
 
 /// Where connections come from.
-#[derive(Debug)]
 pub enum Listener {
     /// An address of a network.
     Tcp(TcpListener),
+    /// The same, with TLS.
+    Tls(TcpListener, Tls),
     /// A file of this machine, whose permissions say who may connect.
     Unix(UnixListener),
 }
@@ -63,14 +66,25 @@ impl From<UnixListener> for Listener {
 }
 
 impl Listener {
+    /// With TLS, where there is a certificate.
+    #[must_use]
+    pub fn with_tls(listener: TcpListener, tls: Option<&Tls>) -> Self {
+        match tls {
+            Some(tls) => Self::Tls(listener, tls.clone()),
+            None => Self::Tcp(listener),
+        }
+    }
+
     /// The next one, and who is at its other end.
     async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, address) = listener.accept().await?;
-                // Small answers must not wait for an acknowledgement that the client delays.
-                let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), Peer::Address(PeerAddress(address))))
+                let (stream, peer) = accept_tcp(listener).await?;
+                Ok((Stream::Tcp(stream), peer))
+            }
+            Self::Tls(listener, tls) => {
+                let (stream, peer) = accept_tcp(listener).await?;
+                Ok((Stream::Tls(stream, tls.clone()), peer))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -81,8 +95,17 @@ impl Listener {
     }
 }
 
+async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, Peer)> {
+    let (stream, address) = listener.accept().await?;
+    // Small answers must not wait for an acknowledgement that the client delays.
+    let _ = stream.set_nodelay(true);
+    Ok((stream, Peer::Address(PeerAddress(address))))
+}
+
 enum Stream {
     Tcp(TcpStream),
+    /// The handshake is still to come.
+    Tls(TcpStream, Tls),
     Unix(UnixStream),
 }
 
@@ -132,7 +155,7 @@ pub async fn serve(
                     Ok(place) => {
                         front.welcome(stream, peer, place, graceful.watcher());
                         // Those who have come are read before the next: in a wave of newcomers honest ones would give
-                        // way before anybody saw what they ask.
+                        // way before anyone saw what they ask.
                         tokio::task::yield_now().await;
                     }
                     Err(no_place) => front.tell_of(no_place),
@@ -152,9 +175,10 @@ pub async fn serve(
     Ok(())
 }
 
+#[derive(Clone)]
 struct Front {
     router: Router,
-    limits: ServeLimits,
+    limits: Arc<ServeLimits>,
     builder: http1::Builder,
     connections: Arc<Connections>,
     refusals: Arc<RefusalLog>,
@@ -174,7 +198,7 @@ impl Front {
             .max_buf_size(limits.header_bytes_max.max(8 * 1024) + 1);
         Self {
             router,
-            limits,
+            limits: Arc::new(limits),
             builder,
             connections: Arc::default(),
             refusals: Arc::new(RefusalLog::new(REFUSAL_LINES_PER_SECOND)),
@@ -182,7 +206,7 @@ impl Front {
     }
 
     /// While none is free the next newcomers wait in the system's queue, which is where a flood belongs.
-    /// Who comes from an address with its share is not waited for: that would hold up everybody else.
+    /// Who comes from an address with its share is not waited for: that would hold up everyone else.
     async fn find_place(&self, peer: Peer) -> Result<Place, NoPlace> {
         let network = match peer {
             Peer::Address(PeerAddress(address)) => {
@@ -225,6 +249,39 @@ impl Front {
         match stream {
             Stream::Tcp(stream) => self.attend(stream, peer, place, watcher),
             Stream::Unix(stream) => self.attend(stream, peer, place, watcher),
+            Stream::Tls(stream, tls) => {
+                let front = self.clone();
+                tokio::spawn(async move {
+                    if let Some(stream) = front.shake_hands(stream, &tls, &place).await {
+                        front.attend(stream, peer, place, watcher);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Within the time of a first head, which goes on running, and holding a place: anyone who dribbles here gives way as
+    /// anyone who has not said a word. None when the client goes, is too slow or speaks something else.
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        tls: &Tls,
+        place: &Place,
+    ) -> Option<TlsStream<TcpStream>> {
+        let handshake = tokio::time::timeout(self.limits.header_timeout, tls.accept(stream));
+        tokio::select! {
+            shaken = handshake => match shaken {
+                Ok(Ok(stream)) => Some(stream),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a TLS handshake failed");
+                    None
+                }
+                Err(_) => None,
+            },
+            () = place.connection.closed() => {
+                counter!("upscale_connections_closed_total").increment(1);
+                None
+            }
         }
     }
 
@@ -257,7 +314,7 @@ impl Front {
         }
     }
 
-    /// Nothing new is accepted; whoever is idle is closed, whoever is at work may finish in time.
+    /// Nothing new is accepted; anyone who is idle is closed, anyone who is at work may finish in time.
     async fn drain(&self, graceful: GracefulShutdown) {
         let drained = async {
             tokio::select! {

@@ -26,9 +26,9 @@ pub struct ServeLimits {
     /// Open connections of one address (IPv6: /64), which may hold an eighth of what is free and at most this; none where
     /// addresses are not told apart.
     pub address_connections_max: Option<usize>,
-    /// Proxies, which bring everybody's connections and are not held to an address's share.
+    /// Proxies, which bring everyone's connections and are not held to an address's share.
     pub trusted_proxies: Vec<IpNet>,
-    /// A connection this young gives way to nobody but its own address; a newcomer waits as long for a place before it is
+    /// A connection this young gives way to no one but its own address; a newcomer waits as long for a place before it is
     /// refused.
     pub newcomer_time: Duration,
     /// Requests under way at shutdown have this long to end.

@@ -2,13 +2,13 @@
 
 use axum::{
     Json,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::value::RawValue;
 use upscale_core::{
-    Credits, FAILURE_CODE, RefundStatus, Task, TaskId, TaskState, poll_after_seconds,
+    Credits, FAILURE_CODE, RefundStatus, ResultFile, Task, TaskId, TaskState, poll_after_seconds,
 };
 
 use utoipa::{
@@ -23,6 +23,8 @@ use crate::{api_state::ApiState, error::ApiError};
 
 /// SHA-256 of the result in lower-case hexadecimal digits.
 pub(crate) const RESULT_SHA256: HeaderName = HeaderName::from_static("x-result-sha256");
+/// The look of a succeeded task's result.
+pub(crate) const RESULT_LOOK: HeaderName = HeaderName::from_static("x-result-look");
 
 /// A task in one of its three states.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,11 +38,11 @@ pub(crate) enum TaskBody {
     Failed(FailedTask),
 }
 
-/// A task that is waiting or being worked on.
+/// A task that is queued or running.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessingTask {
-    /// Names the task for ever; opaque.
+    /// Stable identifier of the task.
     id: String,
     #[schema(inline)]
     object: Upscale,
@@ -54,7 +56,7 @@ pub(crate) struct ProcessingTask {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SucceededTask {
-    /// Names the task for ever; opaque.
+    /// Stable identifier of the task.
     id: String,
     #[schema(inline)]
     object: Upscale,
@@ -65,11 +67,11 @@ pub(crate) struct SucceededTask {
     usage: ChargedUsage,
 }
 
-/// A task that could not be done.
+/// A task that failed. Nothing was charged.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FailedTask {
-    /// Names the task for ever; opaque.
+    /// Stable identifier of the task.
     id: String,
     #[schema(inline)]
     object: Upscale,
@@ -79,31 +81,31 @@ pub(crate) struct FailedTask {
     usage: RefundedUsage,
 }
 
-/// Where to read the task.
+/// URLs of the task.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Urls {
-    /// Full URL of this task.
+    /// URL to get this task.
     get: String,
 }
 
-/// Where to download the result.
+/// The result file.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResultLink {
-    /// Good for an hour; every reading of the task gives a new one.
+    /// Download URL, valid for one hour. Every read of the task returns a fresh one.
     url: String,
     #[schema(inline)]
     format: Png,
 }
 
-/// Why there is no result.
+/// Why the task failed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Failure {
-    /// Stable code.
+    /// Stable error code.
     code: &'static str,
-    /// What was wrong, with numbers.
+    /// Human-readable message with the numbers that matter.
     message: String,
 }
 
@@ -135,28 +137,28 @@ pub(crate) struct RefundedUsage {
     refund_status: Refund,
 }
 
-/// The kind of object.
+/// Type of the object.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Upscale {
     Upscale,
 }
 
-/// The state.
+/// State of the task.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Processing {
     Processing,
 }
 
-/// The state.
+/// State of the task.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Succeeded {
     Succeeded,
 }
 
-/// The state.
+/// State of the task.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Failed {
@@ -170,7 +172,7 @@ enum Png {
     Png,
 }
 
-/// Where the reserved credits of a failed task are.
+/// Whether the reserved credits are back.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Refund {
@@ -231,8 +233,16 @@ pub(crate) fn add_reading_headers(task: &Task, state: &ApiState, response: &mut 
             if let Ok(sha256) = HeaderValue::try_from(&file.sha256) {
                 headers.insert(RESULT_SHA256, sha256);
             }
+            add_look(file, headers);
         }
         TaskState::Failed { .. } => {}
+    }
+}
+
+/// Which look of our networks made the result; a model that the operator brought has none.
+pub(crate) fn add_look(file: &ResultFile, headers: &mut HeaderMap) {
+    if let Some(look) = file.look {
+        headers.insert(RESULT_LOOK, HeaderValue::from_static(look.as_str()));
     }
 }
 
@@ -324,6 +334,8 @@ mod tests {
             size_bytes: 1,
             width: 1,
             height: 1,
+            preview: None,
+            look: None,
         };
         assert_eq!(
             json(TaskState::Succeeded(file)),

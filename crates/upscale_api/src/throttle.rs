@@ -19,7 +19,7 @@ use crate::{api_limits::ApiLimits, error::ApiError};
 
 /// Entries kept before those at rest are dropped; an entry is some 100 bytes.
 const ENTRIES_TIDY: usize = 20_000;
-/// Beyond this nobody new is counted: a guard that fails open is better than memory without a bound.
+/// Beyond this no one new is counted: a guard that fails open is better than memory without a bound.
 const ENTRIES_MAX: usize = 100_000;
 /// Dropping looks at every entry, so it is done at most this often.
 const TIDY_EVERY: Duration = Duration::from_secs(1);

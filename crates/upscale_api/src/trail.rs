@@ -1,8 +1,12 @@
 //! What is learnt about a request on its way: kept apart from the answer, and written beside it.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use tokio::time::Instant;
 use upscale_core::{AccountId, KeyId, RequestId, TaskId};
 use upscale_store::RateWindow;
 
@@ -22,6 +26,10 @@ pub(crate) struct Trail {
     pub(crate) made_the_task: OnceLock<()>,
     /// The create window, once counted: from then on every answer carries it.
     pub(crate) window: OnceLock<RateWindow>,
+    /// Until when the request is held at its own wish, once it is: so long it is not late.
+    pub(crate) held_until: OnceLock<Instant>,
+    /// How long it was held: time that is none of ours.
+    pub(crate) held: OnceLock<Duration>,
 }
 
 impl Trail {
@@ -33,6 +41,8 @@ impl Trail {
             task_id: OnceLock::new(),
             made_the_task: OnceLock::new(),
             window: OnceLock::new(),
+            held_until: OnceLock::new(),
+            held: OnceLock::new(),
         }
     }
 }

@@ -10,8 +10,9 @@ use upscale_core::SecretToken;
 use upscale_store::{Account, KeyRecord, User};
 
 use super::{
-    account::{find, find_key},
+    account::find,
     change::{Change, Form},
+    keys::find_key,
     state::AdminState,
     visitor::{Operator, Visitor},
 };
@@ -30,7 +31,6 @@ struct KeyPage {
     may_change: bool,
     account: Account,
     key: KeyRecord,
-    is_live: bool,
     form: Form,
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn key_page(
 ) -> Result<Response, ConsoleError> {
     let account = find(&state, &id).await?;
     let key = find_key(&state, &account.id, &key).await?;
-    let page = page_of_key(&state, &visitor, account, key, Form::empty()?);
+    let page = page_of_key(&visitor, account, key, Form::empty()?);
     Ok(show(StatusCode::OK, &page))
 }
 
@@ -70,26 +70,18 @@ pub(crate) async fn revoke(
     let key = find_key(&state, &account.id, &key).await?;
     let mut form = Form::of(&change.fields)?;
     let Some(by) = change.on_behalf(&mut form) else {
-        let page = page_of_key(&state, &change.visitor, account, key, form);
+        let page = page_of_key(&change.visitor, account, key, form);
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
     state.api.store.operator().revoke_key(&key.id, &by).await?;
     Ok(Redirect::to(&format!("/accounts/{}?done=revoked", account.id)).into_response())
 }
 
-fn page_of_key(
-    state: &AdminState,
-    visitor: &Visitor,
-    account: Account,
-    key: KeyRecord,
-    form: Form,
-) -> KeyPage {
-    let now = state.api.store.now();
+fn page_of_key(visitor: &Visitor, account: Account, key: KeyRecord, form: Form) -> KeyPage {
     KeyPage {
         layout: visitor.layout("/accounts", "A key"),
         may_change: visitor.operator().is_some(),
         account,
-        is_live: key.revoked_at.is_none_or(|at| at > now),
         key,
         form,
     }

@@ -6,8 +6,8 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use upscale_core::{AccountId, KeyId, OwnLimits};
-use upscale_store::{Account, KeyRecord, PaymentFilter, StoreError, TaskFilter, User};
+use upscale_core::{AccountId, OwnLimits};
+use upscale_store::{Account, PaymentFilter, StoreError, TaskFilter, User};
 
 use super::{
     change::Form,
@@ -28,7 +28,7 @@ use crate::pages::{
 /// Lines of each table on the account's own page.
 const LINES_FIRST: u32 = 8;
 /// Lines of a page that shows nothing else.
-const LINES_A_PAGE: usize = 50;
+pub(crate) const LINES_A_PAGE: usize = 50;
 
 /// The three forms of the page, as they were sent or as they are first.
 pub(crate) struct Forms {
@@ -61,6 +61,7 @@ struct UserRow {
     email: String,
     has_password: bool,
     has_second_factor: bool,
+    is_verified: bool,
     created: Moment,
 }
 
@@ -71,6 +72,7 @@ impl UserRow {
             email: user.email.to_string(),
             has_password: user.password_hash.is_some(),
             has_second_factor: user.totp_secret.is_some(),
+            is_verified: user.verified_at.is_some(),
             created: Moment::of(user.created_at),
         }
     }
@@ -103,12 +105,12 @@ pub(crate) async fn show_again(
 
 fn notice(done: &str) -> Option<&'static str> {
     match done {
-        "limits" => Some("The limits hold from the account's next request on."),
-        "same" => Some("These limits held already; nothing changed."),
-        "adjusted" => Some("The balance is adjusted, and the reason kept."),
-        "purchased" => Some("The purchase is booked; the account is open."),
-        "before" => Some("This form had been sent before; nothing changed a second time."),
-        "revoked" => Some("The key is revoked: it is refused from the next request on."),
+        "limits" => Some("Limits set. They apply from the account's next request on."),
+        "same" => Some("These limits were already set; nothing changed."),
+        "adjusted" => Some("Balance adjusted. The reason is recorded."),
+        "purchased" => Some("Purchase entered. API access is enabled."),
+        "before" => Some("This form was submitted before; nothing changed."),
+        "revoked" => Some("Key revoked. It is refused from the next request on."),
         _ => None,
     }
 }
@@ -147,12 +149,14 @@ async fn page(
     let ledger = store.accounts().list_ledger(&id, LINES_FIRST).await?;
     let tasks = store.tasks().list(&id, TaskFilter::All, None, LINES_FIRST);
     let tasks = tasks.await?;
+    let keys = store.accounts().list_keys(&id, None, LINES_FIRST).await?;
     let payments = PaymentFilter::OfAccount(id);
     let payments = store.payments().list(&payments, LINES_FIRST).await?;
     let actions = store
         .operator()
         .list_actions(Some(&id), i64::MAX, LINES_FIRST)
         .await?;
+    let now = state.api.store.now();
     Ok(AccountPage {
         layout: visitor.layout("/accounts", &account.name),
         may_change: visitor.operator().is_some(),
@@ -161,7 +165,7 @@ async fn page(
         limits: limits(account.own_limits),
         account,
         forms,
-        keys: keys(state, &id).await?,
+        keys: keys.iter().map(|key| KeyRow::of(key, now)).collect(),
         users: users(state, &id).await?,
         ledger: ledger.iter().map(LedgerRow::of).collect(),
         tasks: tasks.iter().map(TaskRow::of_record).collect(),
@@ -191,31 +195,9 @@ fn limits(own: OwnLimits) -> [(&'static str, u32, bool); 3] {
     ]
 }
 
-/// Those that work first, the newest first.
-async fn keys(state: &AdminState, id: &AccountId) -> Result<Vec<KeyRow>, StoreError> {
-    let (keys, now) = (
-        state.api.store.accounts().list_keys(id).await?,
-        state.api.store.now(),
-    );
-    let mut rows: Vec<KeyRow> = keys.iter().rev().map(|key| KeyRow::of(key, now)).collect();
-    rows.sort_by_key(|row| !row.is_live);
-    Ok(rows)
-}
-
 async fn users(state: &AdminState, id: &AccountId) -> Result<Vec<UserRow>, StoreError> {
     let users = state.api.store.users().list_of(id).await?;
     Ok(users.iter().map(UserRow::of).collect())
-}
-
-/// One key of this account.
-pub(crate) async fn find_key(
-    state: &AdminState,
-    account: &AccountId,
-    key: &str,
-) -> Result<KeyRecord, ConsoleError> {
-    let key = KeyId::parse(key).ok_or(ConsoleError::NotFound)?;
-    let found = state.api.store.accounts().find_key(account, &key).await?;
-    found.ok_or(ConsoleError::NotFound)
 }
 
 #[derive(Template)]

@@ -17,7 +17,7 @@ use crate::{
     places::{Owner, Place},
 };
 
-/// A form that one of our pages sent to somebody who may, or who is to say who they are.
+/// A form that one of our pages sent to someone who may, or who is to say who they are.
 pub(crate) struct Sent {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
@@ -25,7 +25,7 @@ pub(crate) struct Sent {
     place: Place,
 }
 
-/// A form of somebody with a name.
+/// A form of someone with a name.
 pub(crate) struct Change {
     pub(crate) visitor: Visitor,
     /// Under which name it is kept.

@@ -134,7 +134,7 @@ impl Door {
         Try::Wrong
     }
 
-    /// Opens a session for somebody who was let in.
+    /// Opens a session for someone who was let in.
     pub(crate) fn open_session(&self, cookie: &SecretToken, operator: &str, now: Timestamp) {
         let mut sessions = lock(&self.sessions);
         sessions.retain(|_, session| session.expires_at > now);
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(door.try_token(TOKEN, at(second)), Try::Right);
         }
         assert_eq!(door.try_token("guess", at(60)), Try::Wrong);
-        // A clock that was set back by an hour makes nobody wait for an hour.
+        // A clock that was set back by an hour makes no one wait for an hour.
         assert_eq!(door.try_token("guess", at(-3_600)), Try::Wrong);
     }
 

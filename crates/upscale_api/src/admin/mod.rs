@@ -11,6 +11,8 @@ mod books;
 mod change;
 mod door;
 mod host;
+mod keys;
+mod lately;
 mod money;
 mod overview;
 mod payments;
@@ -61,6 +63,7 @@ pub fn admin_router(state: AdminState) -> Router {
             "/accounts/{id}/users/{user}",
             get(access::user_page).post(access::reset),
         )
+        .route("/accounts/{id}/keys", get(keys::list))
         .route("/payments", get(payments::list))
         .route("/tasks", get(tasks::list))
         .route("/tasks/{id}", get(task::one))

@@ -13,7 +13,7 @@ use super::{
     change::{Change, Form},
     state::AdminState,
 };
-use crate::pages::error::ConsoleError;
+use crate::pages::{error::ConsoleError, form::Fields};
 
 fn done(account: &Account, what: &str) -> Response {
     Redirect::to(&format!("/accounts/{}?done={what}", account.id)).into_response()
@@ -69,7 +69,7 @@ pub(crate) async fn adjust(
     let account = find(&state, &id).await?;
     let mut form = Form::of(&change.fields)?;
     let credits = change.fields.get("credits").trim().replace('−', "-");
-    let credits = form.take("credits", parse_signed_credits(&credits));
+    let credits = form.take("credits", confirmed(&change.fields, &credits));
     let by = change.on_behalf(&mut form);
     if let (Some(credits), Some(by)) = (credits, by) {
         let reference = format!("adj_{}", form.nonce);
@@ -99,6 +99,19 @@ pub(crate) async fn adjust(
         ..Forms::first(account.own_limits)?
     };
     show_again(&state, &change.visitor, account, forms).await
+}
+
+/// The page asks again before credits are removed: a minus is typed sooner than it is meant. A script means it.
+fn confirmed(fields: &Fields, credits: &str) -> Result<Credits, String> {
+    let credits = parse_signed_credits(credits)?;
+    let is_asked = fields.get("asks") == "yes" && fields.get("confirm") != "yes";
+    if credits < Credits::ZERO && is_asked {
+        return Err(format!(
+            "this removes {} credits from the account: tick the box to confirm",
+            Credits::from_thousandths(-credits.thousandths())
+        ));
+    }
+    Ok(credits)
 }
 
 /// `POST /accounts/{id}/purchase`.

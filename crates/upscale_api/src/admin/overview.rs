@@ -10,6 +10,7 @@ use upscale_store::{
 
 use super::{
     books::Checked,
+    lately::Lately,
     rows::{TaskRow, ago, short},
     state::AdminState,
     tasks::Search,
@@ -41,6 +42,7 @@ struct OverviewPage {
     refunds: Vec<TaskRow>,
     has_more_refunds: bool,
     refused_payments: usize,
+    lately: Lately,
 }
 
 struct QueueView {
@@ -198,6 +200,7 @@ pub(crate) async fn overview(
         has_more_refunds: refunds.is_cut(),
         refunds: refunds.items.iter().map(TaskRow::of).collect(),
         refused_payments,
+        lately: Lately::of(store).await?,
     };
     Ok(show(StatusCode::OK, &page))
 }

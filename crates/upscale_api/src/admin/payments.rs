@@ -1,21 +1,21 @@
-//! Payments as Stripe told of them, those first that were credited to nobody.
+//! Payments as Stripe reported them, the newest first, page by page.
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
 use serde::Deserialize;
 use upscale_core::AccountId;
-use upscale_store::PaymentFilter;
+use upscale_store::{PaymentCursor, PaymentFilter};
 
 use super::{rows::PaymentRow, state::AdminState, visitor::Operator};
 use crate::pages::{
     error::ConsoleError,
-    listing::{Page, asked_for},
+    listing::{Page, asked_for, cursor},
     page::{Layout, show},
     query::{PageQuery, read},
 };
 
-/// Payments shown at most; `upscale account payments` shows all.
-const SHOWN_MAX: usize = 200;
+/// Payments of one page.
+const PAYMENTS_A_PAGE: usize = 50;
 
 /// All of them, those refused, or those of one account.
 #[derive(Default, Deserialize)]
@@ -24,6 +24,8 @@ pub(crate) struct Wanted {
     show: String,
     #[serde(deserialize_with = "read")]
     account: Option<AccountId>,
+    #[serde(deserialize_with = "read")]
+    after: Option<PaymentCursor>,
 }
 
 #[derive(Template)]
@@ -33,7 +35,8 @@ struct PaymentsPage {
     shown: &'static str,
     account: Option<String>,
     payments: Vec<PaymentRow>,
-    is_cut: bool,
+    /// Where the next page begins.
+    older: Option<String>,
 }
 
 /// `GET /payments`.
@@ -47,17 +50,17 @@ pub(crate) async fn list(
         ("refused", None) => ("refused", PaymentFilter::Refused),
         _ => ("all", PaymentFilter::All),
     };
-    let payments = state
-        .api
-        .store
-        .payments()
-        .list(&filter, asked_for(SHOWN_MAX));
-    let payments = Page::of(payments.await?, SHOWN_MAX);
+    let payments = state.api.store.payments().list_after(
+        &filter,
+        wanted.after.as_ref(),
+        asked_for(PAYMENTS_A_PAGE),
+    );
+    let payments = Page::of(payments.await?, PAYMENTS_A_PAGE);
     let page = PaymentsPage {
         layout: visitor.layout("/payments", "Payments"),
         shown,
         account: wanted.account.map(|account| account.to_string()),
-        is_cut: payments.is_cut(),
+        older: payments.older(|last| cursor(last.first_at, &last.id)),
         payments: payments.items.iter().map(PaymentRow::of).collect(),
     };
     Ok(show(StatusCode::OK, &page))

@@ -10,9 +10,9 @@ use crate::api_state::ApiState;
 
 /// Who is let in.
 pub enum AdminDoor {
-    /// Whoever knows the token.
+    /// Anyone who knows the token.
     Token(AdminToken),
-    /// Whoever can open the listener's file: its permissions have decided.
+    /// Anyone who can open the listener's file: its permissions have decided.
     FilePermissions,
 }
 

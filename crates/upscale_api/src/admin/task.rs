@@ -65,8 +65,8 @@ pub(crate) async fn one(
 ) -> Result<Response, ConsoleError> {
     let mut page = page(&state, &visitor, &id, Form::empty()?).await?;
     page.layout.notice = match done.as_str() {
-        "refunded" => Some("The credits are back, and the reason kept."),
-        "before" => Some("The credits were back before; nothing changed."),
+        "refunded" => Some("Credits refunded. The reason is recorded."),
+        "before" => Some("Already refunded; nothing changed."),
         _ => None,
     };
     Ok(show(StatusCode::OK, &page))

@@ -1,5 +1,5 @@
-//! Who looks at a page: an operator who has signed in, a script, somebody of this machine who came by the socket, or
-//! nobody yet. Everybody may look but nobody; a change needs a name.
+//! Who looks at a page: an operator who has signed in, a script, someone of this machine who came by the socket, or
+//! no one yet. Everyone may look but no one; a change needs a name.
 
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -24,10 +24,11 @@ use crate::{
     places::Owner,
 };
 
-/// Strict: nobody comes here by a link from elsewhere.
+/// Strict: no one comes here by a link from elsewhere.
 const COOKIES: CookieNames = CookieNames {
     session: "upscale-operator",
     visitor: "upscale-operator-visitor",
+    browser: "upscale-operator-browser",
     same_site: "Strict",
 };
 /// In which a script says for whom it makes a change.
@@ -37,26 +38,31 @@ const LINKS: [Link; 5] = [
     Link {
         url: "/",
         name: "Overview",
+        icon: "overview",
     },
     Link {
         url: "/accounts",
         name: "Accounts",
+        icon: "accounts",
     },
     Link {
         url: "/tasks",
         name: "Tasks",
+        icon: "tasks",
     },
     Link {
         url: "/payments",
         name: "Payments",
+        icon: "credits",
     },
     Link {
         url: "/actions",
         name: "Audit trail",
+        icon: "actions",
     },
 ];
 
-/// As what somebody is there.
+/// As what someone is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Who {
     /// Has not shown the token.
@@ -70,7 +76,7 @@ pub(crate) enum Who {
     Script(Option<String>),
 }
 
-/// Whoever sent this request.
+/// Anyone who sent this request.
 #[derive(Clone)]
 pub(crate) struct Visitor {
     /// Of the session, or of the visitor who has none.

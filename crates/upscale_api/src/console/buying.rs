@@ -23,6 +23,7 @@ pub(crate) async fn buy(
     State(state): State<ConsoleState>,
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
+    form.check_verified()?;
     let stripe = state.api.stripe.as_deref().ok_or(ConsoleError::NotFound)?;
     let user = &form.who.session.user;
     let (package, email) = (form.fields.get("package"), user.email.to_string());
@@ -53,10 +54,10 @@ fn why_not(outcome: BuyOutcome) -> (StatusCode, &'static str) {
         ),
         BuyOutcome::TooMany => (
             StatusCode::TOO_MANY_REQUESTS,
-            "Twenty orders were begun within the hour, more than anybody pays. Nothing was charged for this one; wait a while.",
+            "Too many checkouts were started within the hour (20). Nothing was charged. Try again later.",
         ),
         BuyOutcome::Unavailable(why) => {
-            tracing::error!(why, "nobody can buy: Stripe gave no page");
+            tracing::error!(why, "purchases fail: Stripe returned no checkout page");
             (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Stripe cannot be reached at the moment. Nothing was charged; try again in a minute.",

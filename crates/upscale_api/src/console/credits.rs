@@ -18,7 +18,7 @@ use super::{
 use crate::pages::{
     listing::{Page, asked_for},
     query::{PageQuery, read},
-    rows::LedgerRow,
+    rows::{LedgerRow, with_balances},
 };
 
 /// Lines of one page.
@@ -101,6 +101,11 @@ impl CreditsPage {
         })
     }
 
+    /// No second purchase while a payment is on its way.
+    fn is_waiting(&self) -> bool {
+        matches!(self.checkout, Some(CheckoutView::Waiting(_)))
+    }
+
     /// Its form may lead to Stripe's pages, where there is one.
     pub(crate) fn show(&self, state: &ConsoleState, status: StatusCode) -> Response {
         let mut response = show(status, self);
@@ -128,5 +133,14 @@ async fn find_lines(
         .await?;
     let page = Page::of(lines, LINES_A_PAGE);
     let older = page.older(|line| line.sequence);
-    Ok((page.items.iter().map(LedgerRow::of).collect(), older))
+    let available = match page.items.first() {
+        Some(first) => {
+            let accounts = state.api.store.accounts();
+            accounts
+                .find_available_after(account, first.sequence)
+                .await?
+        }
+        None => None,
+    };
+    Ok((with_balances(&page.items, available), older))
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
 use serde_json::Value;
-use upscale_core::Parameters;
+use upscale_core::{Parameters, SAMPLES};
 
 use super::{
     page::{Layout, show},
@@ -72,7 +72,8 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
 
 /// `GET /docs`.
 pub(crate) async fn docs(State(state): State<ConsoleState>, who: SignedIn) -> Response {
-    let example = "https://images.example.com/photo.jpg";
+    // A sample: the lines work as they stand.
+    let example = &SAMPLES[0].url();
     let page = DocsPage {
         layout: Layout::new(&who.visitor, "/docs", "Docs"),
         base_url: state.api.base_url.to_string(),

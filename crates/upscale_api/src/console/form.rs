@@ -24,13 +24,26 @@ pub(crate) struct Form {
     place: Place,
 }
 
-/// The same, by somebody who is signed in.
+/// The same, by someone who is signed in.
 pub(crate) struct SignedForm {
     pub(crate) who: SignedIn,
     pub(crate) fields: Fields,
     /// Scheme, host and port that it came from, which are ours.
     pub(crate) origin: String,
     _place: Place,
+}
+
+impl SignedForm {
+    /// For what a person must not do under someone else's address.
+    ///
+    /// # Errors
+    /// [`ConsoleError::Unverified`] where the user has yet to prove it.
+    pub(crate) fn check_verified(&self) -> Result<(), ConsoleError> {
+        if self.who.visitor.must_verify {
+            return Err(ConsoleError::Unverified);
+        }
+        Ok(())
+    }
 }
 
 impl FromRequest<ConsoleState> for Form {

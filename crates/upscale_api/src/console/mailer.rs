@@ -1,4 +1,4 @@
-//! Mail off the path of requests, so many at a time. Whoever starts the service sends; this room opens no connections.
+//! Mail off the path of requests, so many at a time. Anyone who starts the service sends; this room opens no connections.
 
 use std::{pin::Pin, sync::Arc};
 

@@ -15,30 +15,37 @@ const LINKS: [Link; 7] = [
     Link {
         url: "/",
         name: "Overview",
-    },
-    Link {
-        url: "/keys",
-        name: "Keys",
-    },
-    Link {
-        url: "/credits",
-        name: "Credits",
-    },
-    Link {
-        url: "/tasks",
-        name: "Tasks",
+        icon: "overview",
     },
     Link {
         url: "/playground",
         name: "Playground",
+        icon: "playground",
+    },
+    Link {
+        url: "/tasks",
+        name: "Tasks",
+        icon: "tasks",
+    },
+    Link {
+        url: "/keys",
+        name: "Keys",
+        icon: "keys",
+    },
+    Link {
+        url: "/credits",
+        name: "Credits",
+        icon: "credits",
     },
     Link {
         url: "/docs",
         name: "Docs",
+        icon: "docs",
     },
     Link {
         url: "/settings",
         name: "Settings",
+        icon: "settings",
     },
 ];
 
@@ -49,6 +56,7 @@ impl Layout {
         Self {
             who: session.map(|session| session.user.email.to_string()),
             form_token: visitor.form_token(),
+            must_verify: visitor.must_verify,
             ..Self::of_house("Upscale", &LINKS, here, title)
         }
     }
@@ -56,10 +64,19 @@ impl Layout {
     /// With a sentence about what was just done, where that is known.
     pub(crate) fn with_notice(mut self, done: &Done) -> Self {
         let notice = match done.done.as_str() {
-            "password" => "The password is changed; every other browser is signed out.",
-            "second-factor-on" => "The second factor is on.",
-            "second-factor-off" => "The second factor is off.",
-            "revoked" => "The key is revoked.",
+            "password" => "Password changed. Every other browser was signed out.",
+            "second-factor-on" => "Two-factor authentication is on.",
+            "second-factor-off" => "Two-factor authentication is off.",
+            "session-ended" => "That browser was signed out.",
+            "revoked" => "Key revoked.",
+            "email" => "Email address changed. Sign in with the new one from now on.",
+            "account-deleted" => {
+                "Your account was deleted. Its keys no longer work, and its results go on their usual schedule."
+            }
+            "user-deleted" => {
+                "Your sign-in was deleted. The account stays with the others who sign in for it."
+            }
+            "verified" => "Email address confirmed.",
             _ => return self,
         };
         self.notice = Some(notice);

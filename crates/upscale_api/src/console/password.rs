@@ -18,9 +18,9 @@ const CHARS_MIN: usize = 10;
 /// Longest password, in bytes.
 const BYTES_MAX: usize = 256;
 
-/// What is compared when nobody has the address, so that both answers take the same time.
+/// What is compared when no one has the address, so that both answers take the same time.
 static NOBODYS: LazyLock<Option<String>> =
-    LazyLock::new(|| hash_password("nobody's password").ok());
+    LazyLock::new(|| hash_password("no one's password").ok());
 
 /// Why a password is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum PasswordError {
     /// Too easy to guess.
     #[error("A password has at least {CHARS_MIN} characters.")]
     Short,
-    /// Longer than anybody types.
+    /// Longer than anyone types.
     #[error("A password has at most {BYTES_MAX} bytes.")]
     Long,
     /// The system has no randomness or no memory.
@@ -138,7 +138,7 @@ mod tests {
             ("", Some(hash.as_str())),
             ("correct horse", Some("")),
             ("correct horse", None),
-            ("nobody's password", None),
+            ("no one's password", None),
         ] {
             assert!(
                 !passwords.is_right(password, hash).await.unwrap(),

@@ -12,8 +12,8 @@ use axum::{
 };
 use serde::Deserialize;
 use upscale_core::{
-    Credits, IdempotencyKey, InvalidRequest, NewTask, Parameters, Scale, SourceUrl, limits,
-    random_token,
+    Credits, IdempotencyKey, InvalidRequest, NewTask, Parameters, SAMPLES, Sample, Scale,
+    SourceUrl, limits, random_token,
 };
 
 use super::{
@@ -29,18 +29,28 @@ use super::{
 use crate::{
     create_upscale::{count_request, order},
     error::ApiError,
-    pages::query::PageQuery,
+    pages::query::{PageQuery, read},
     trail::Trail,
 };
 
-/// An address that may be tried; whether anything is there is the customer's to know.
-const EXAMPLE: &str = "https://images.example.com/photo.jpg";
-
-/// Which task.
+/// Which task, at which other scale it is to be ordered again, or which sample.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Shown {
     task: String,
+    #[serde(deserialize_with = "read")]
+    scale: Option<Scale>,
+    sample: String,
+}
+
+/// The picture that would be ordered.
+struct Preview {
+    /// Where the browser finds it.
+    url: String,
+    /// Known of a sample before it is loaded.
+    size: Option<(u32, u32)>,
+    /// Whose server is asked; none for a sample.
+    host: Option<String>,
 }
 
 #[derive(Template)]
@@ -60,7 +70,18 @@ struct PlaygroundPage {
     view: Option<TaskView>,
     snippets: [Snippet; 4],
     /// The size caps of each scale: plain, and with faces.
-    megapixels: [(Scale, String, String); 2],
+    caps: [Caps; 2],
+    samples: [Sample; 2],
+    preview: Option<Preview>,
+}
+
+/// The largest source at one scale, in pixels and in megapixels.
+struct Caps {
+    scale: Scale,
+    plain_pixels: u64,
+    plain: String,
+    faces_pixels: u64,
+    faces: String,
 }
 
 /// `GET /playground`, with `?task=` what came of the last order.
@@ -70,18 +91,54 @@ pub(crate) async fn playground(
     PageQuery(shown): PageQuery<Shown>,
 ) -> Result<Response, ConsoleError> {
     let mut page = PlaygroundPage::new(&state, &who, &Fields::default()).await?;
+    if let Some(sample) = Sample::named(&shown.sample) {
+        page.url = sample.url();
+    }
     let mut sources = Sources::default();
     if !shown.task.is_empty() {
         let record = find(&state, &who, &shown.task).await?;
         page.url = record.source_url.as_str().to_owned();
-        page.chosen = Fields::of(record.task.parameters.fields());
-        let view = TaskView::of(&state, &record).await?;
-        sources = view.sources(&state).await?;
-        page.view = Some(view);
+        let ordered = record.task.parameters;
+        let scale = shown.scale.unwrap_or(ordered.scale);
+        page.chosen = Fields::of(Parameters { scale, ..ordered }.fields());
+        if scale == ordered.scale {
+            let view = TaskView::of(&state, &record).await?;
+            sources = view.sources(&state).await?;
+            page.view = Some(view);
+        }
+    }
+    if page.view.is_none() {
+        sources = page.show_preview();
     }
     let mut response = show(StatusCode::OK, &page);
     sources.allow(&mut response);
     Ok(response)
+}
+
+/// `POST /playground/preview`: the picture that would be ordered, loaded by the browser, before anything is. A form, not
+/// an address: image URLs may hold their owners' secrets, and addresses are logged.
+pub(crate) async fn preview(
+    State(state): State<ConsoleState>,
+    form: SignedForm,
+) -> Result<Response, ConsoleError> {
+    let mut page = PlaygroundPage::new(&state, &form.who, &form.fields).await?;
+    page.url_problem = SourceUrl::parse(page.url.trim()).err().map(in_form_words);
+    let sources = page.show_preview();
+    let status = match page.url_problem {
+        Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        None => StatusCode::OK,
+    };
+    let mut response = show(status, &page);
+    sources.allow(&mut response);
+    Ok(response)
+}
+
+/// What is wrong with a field, by the name that the form gives it.
+fn in_form_words(error: InvalidRequest) -> String {
+    match error {
+        InvalidRequest::ImageUrl(reason) => format!("This image URL cannot be used: {reason}."),
+        error => error.to_string(),
+    }
 }
 
 /// `POST /playground`.
@@ -93,7 +150,7 @@ pub(crate) async fn create(
     let mut page = PlaygroundPage::new(&state, &form.who, &form.fields).await?;
     let url = SourceUrl::parse(page.url.trim());
     let parameters = chosen_parameters(&form.fields);
-    page.url_problem = url.as_ref().err().map(ToString::to_string);
+    page.url_problem = url.as_ref().err().cloned().map(in_form_words);
     match &parameters {
         Ok(_) => {}
         Err(InvalidRequest::Scale) => page.scale_problem = Some("Choose 2x or 4x.".to_owned()),
@@ -139,7 +196,11 @@ async fn place(
 fn refused(error: &ApiError, mut page: PlaygroundPage) -> Response {
     page.problem = Some(match error {
         ApiError::IdempotencyConflict => {
-            "This form ordered another image before. Send it once more to order this one."
+            "This form ordered another image before. Submit it again to order this one."
+                .to_owned()
+        }
+        ApiError::OutcomeUnknown { .. } => {
+            "The outcome is unknown: the database did not answer. Submit this form again to find out; an image is never charged twice."
                 .to_owned()
         }
         error => error.to_string(),
@@ -154,6 +215,35 @@ fn refused(error: &ApiError, mut page: PlaygroundPage) -> Response {
 }
 
 impl PlaygroundPage {
+    /// Shows the picture of the typed URL, where it is one; what the page must be allowed to load for it.
+    fn show_preview(&mut self) -> Sources {
+        let Ok(source) = SourceUrl::parse(self.url.trim()) else {
+            return Sources::default();
+        };
+        let sample = Sample::of(&source);
+        let host = source.url().host_str().unwrap_or_default().to_owned();
+        self.preview = Some(match sample {
+            Some(sample) => Preview {
+                url: format!("/samples/{}", sample.file_name),
+                size: Some(sample.size),
+                host: None,
+            },
+            None => Preview {
+                url: source.as_str().to_owned(),
+                size: None,
+                host: Some(host.clone()),
+            },
+        });
+        let pictures = match sample {
+            Some(_) => Vec::new(),
+            None => vec![format!("https://{host}")],
+        };
+        Sources {
+            pictures,
+            ..Sources::default()
+        }
+    }
+
     async fn new(
         state: &ConsoleState,
         who: &SignedIn,
@@ -178,20 +268,38 @@ impl PlaygroundPage {
             scale_problem: None,
             problem: None,
             view: None,
-            snippets: snippets(&state.api.base_url, EXAMPLE, Parameters::default()),
-            megapixels: Scale::ALL.map(|scale| {
-                let plain = Parameters::at(scale);
-                let faces = Parameters {
-                    face_enhance: true,
-                    ..plain
-                };
-                (scale, megapixels(plain), megapixels(faces))
-            }),
+            // A sample: the lines work as they stand.
+            snippets: snippets(
+                &state.api.base_url,
+                &SAMPLES[0].url(),
+                Parameters::default(),
+            ),
+            caps: Scale::ALL.map(Caps::of),
+            samples: SAMPLES,
+            preview: None,
         })
     }
 }
 
-fn megapixels(parameters: Parameters) -> String {
-    let hundredths = limits::source_pixels_max(parameters) * 100 / limits::MEGAPIXEL;
+impl Caps {
+    fn of(scale: Scale) -> Self {
+        let plain = Parameters::at(scale);
+        let faces = Parameters {
+            face_enhance: true,
+            ..plain
+        };
+        let [plain_pixels, faces_pixels] = [plain, faces].map(limits::source_pixels_max);
+        Self {
+            scale,
+            plain_pixels,
+            plain: megapixels(plain_pixels),
+            faces_pixels,
+            faces: megapixels(faces_pixels),
+        }
+    }
+}
+
+fn megapixels(pixels: u64) -> String {
+    let hundredths = pixels * 100 / limits::MEGAPIXEL;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }

@@ -53,7 +53,7 @@ impl Purchase {
 fn state_of(record: &PaymentRecord) -> (&'static str, &'static str) {
     let is_gone = record.credits == Some(record.taken_back);
     match record.state {
-        PaymentState::Unknown => ("not yet told paid", "processing"),
+        PaymentState::Unknown => ("waiting for Stripe", "processing"),
         PaymentState::Refused(_) => ("paid, not credited", "failed"),
         PaymentState::Credited if record.in_dispute => ("disputed", "processing"),
         PaymentState::Credited if is_gone => ("refunded", "quiet"),

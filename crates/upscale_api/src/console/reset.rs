@@ -6,8 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use sha2::{Digest, Sha256};
-use upscale_core::{Email, SecretToken, hex};
+use upscale_core::{Email, SecretToken};
 use upscale_store::User;
 
 use super::{
@@ -19,11 +18,9 @@ use super::{
     session::Visitor,
     sign_in::Problem,
     state::ConsoleState,
-    tries::{HOUR_SECONDS, count, count_tries, refuse_for, too_many},
+    tries::{count_address, refuse_for, too_many},
+    verify::may_mail,
 };
-
-/// Mails to one address in an hour.
-const MAILS_AN_HOUR: u32 = 3;
 
 #[derive(Template)]
 #[template(path = "console/reset_ask.html")]
@@ -43,6 +40,8 @@ struct ResetPage {
     layout: Layout,
     token: String,
     email: String,
+    /// No one has proved the address before: the account may have been another's.
+    is_unproved: bool,
     problem: Problem,
 }
 
@@ -51,7 +50,7 @@ pub(crate) async fn ask_page(State(state): State<ConsoleState>, visitor: Visitor
     show(StatusCode::OK, &AskPage::new(&state, &visitor, ""))
 }
 
-/// `POST /reset`: the same answer whether anybody signs in with the address or not.
+/// `POST /reset`: the same answer whether anyone signs in with the address or not.
 pub(crate) async fn ask(
     State(state): State<ConsoleState>,
     form: Form,
@@ -59,7 +58,7 @@ pub(crate) async fn ask(
     let (mailer, url) = state.link_mailer().ok_or(ConsoleError::NotFound)?;
     let typed = form.fields.get("email");
     let mut page = AskPage::new(&state, &form.visitor, typed);
-    if let Some(seconds) = count_tries(&state, &form.visitor, typed).await? {
+    if let Some(seconds) = count_address(&state, &form.visitor).await? {
         page.problem = Problem::form(too_many(seconds));
         return Ok(refuse_for(seconds, &page));
     }
@@ -72,12 +71,7 @@ pub(crate) async fn ask(
     };
     // Counted for every address alike. Past the limit nothing is sent and nothing else is said: the box that is
     // flooded may be a stranger's.
-    let subject = format!(
-        "reset mail {}",
-        hex(&Sha256::digest(email.as_str().as_bytes()))
-    );
-    let is_too_many = count(&state, &subject, MAILS_AN_HOUR, HOUR_SECONDS).await?;
-    if is_too_many.is_none() {
+    if may_mail(&state, "reset", &email).await?.is_none() {
         send_reset(&state, mailer, url, email);
     }
     page.is_asked = true;
@@ -115,7 +109,7 @@ pub(crate) async fn reset(
 ) -> Result<Response, ConsoleError> {
     let (token, user) = find(&state, &token).await?;
     let again = |problem| page(&form.visitor, &token, &user, problem);
-    if let Some(seconds) = count_tries(&state, &form.visitor, user.email.as_str()).await? {
+    if let Some(seconds) = count_address(&state, &form.visitor).await? {
         return Ok(refuse_for(
             seconds,
             &again(Problem::form(too_many(seconds))),
@@ -140,7 +134,9 @@ pub(crate) async fn reset(
         return Err(ConsoleError::NotFound);
     }
     tell_change(&state, &user.email, Change::Password);
-    Ok(Redirect::to("/sign-in").into_response())
+    // Who has the link is the owner: their first try in this browser is not counted among strangers' tries.
+    let cookies = form.visitor.be_known(&state, &user).await?;
+    Ok((cookies, Redirect::to("/sign-in")).into_response())
 }
 
 async fn find(state: &ConsoleState, token: &str) -> Result<(SecretToken, User), ConsoleError> {
@@ -154,6 +150,7 @@ fn page(visitor: &Visitor, token: &SecretToken, user: &User, problem: Problem) -
         layout: Layout::new(visitor, "/reset", "New password"),
         token: token.reveal().to_owned(),
         email: user.email.to_string(),
+        is_unproved: user.verified_at.is_none(),
         problem,
     }
 }

@@ -10,7 +10,7 @@ use axum::{
 use data_encoding::BASE32_NOPAD;
 use qrcode::{Color, QrCode};
 use totp_rs::{Builder, Secret};
-use upscale_core::{NoRandomness, Timestamp, random_bytes};
+use upscale_core::{NoRandomness, RecoveryCode, Timestamp, random_bytes};
 use upscale_store::User;
 
 use super::{
@@ -18,9 +18,10 @@ use super::{
     form::SignedForm,
     mail::{Change, tell_change},
     page::{Layout, show},
+    password_again::ask_password,
+    recovery::show_new_codes,
     settings::SettingsPage,
     state::ConsoleState,
-    tries::{count_tries, refuse_for, too_many},
 };
 
 /// Bytes of a secret (RFC 4226 section 4 recommends 160 bits).
@@ -64,7 +65,7 @@ impl SecondFactorPage {
         let label: String = url::form_urlencoded::byte_serialize(email.as_bytes()).collect();
         let url = format!("otpauth://totp/Upscale:{label}?secret={secret}&issuer=Upscale");
         Self {
-            layout: Layout::new(&form.who.visitor, "/settings", "Second factor"),
+            layout: Layout::new(&form.who.visitor, "/settings", "Two-factor authentication"),
             picture: QrPicture::of(&url),
             url,
             secret,
@@ -75,6 +76,7 @@ impl SecondFactorPage {
 
 /// `POST /settings/second-factor`: a new secret to put into an authenticator; nothing is changed yet.
 pub(crate) async fn begin(form: SignedForm) -> Result<Response, ConsoleError> {
+    form.check_verified()?;
     let page = SecondFactorPage::new(&form, new_secret()?);
     Ok(show(StatusCode::OK, &page))
 }
@@ -84,12 +86,14 @@ pub(crate) async fn turn_on(
     State(state): State<ConsoleState>,
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
+    form.check_verified()?;
     let user = &form.who.session.user;
     let secret = form.fields.get("secret").to_owned();
     let now = state.api.store.now();
     let Some(step) = step_of(&secret, form.fields.get("code"), now) else {
         let mut page = SecondFactorPage::new(&form, secret);
-        page.problem = Some("This code does not belong to the secret above.".to_owned());
+        page.problem =
+            Some("Incorrect code. Check the time on your phone and try the next code.".to_owned());
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
     state
@@ -105,7 +109,7 @@ pub(crate) async fn turn_on(
         .take_totp_step(&user.id, step)
         .await?;
     tell_change(&state, &user.email, Change::SecondFactorOn);
-    Ok(Redirect::to("/settings?done=second-factor-on").into_response())
+    show_new_codes(&state, &form.who).await
 }
 
 /// `POST /settings/second-factor/off`: with the password, so that a borrowed browser cannot.
@@ -114,17 +118,14 @@ pub(crate) async fn turn_off(
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
     let user = &form.who.session.user;
-    let mut page = SettingsPage::new(&form.who);
-    if let Some(seconds) = count_tries(&state, &form.who.visitor, user.email.as_str()).await? {
-        page.off_problem = Some(too_many(seconds));
-        return Ok(refuse_for(seconds, &page));
+    let mut page = SettingsPage::new(&state, &form.who).await?;
+    if let Some(refused) = ask_password(&state, &form).await? {
+        page.off_problem = Some(refused.sentence.clone());
+        return Ok(refused.answer(&page));
     }
-    let (password, hash) = (form.fields.get("password"), user.password_hash.as_deref());
-    if !state.passwords.is_right(password, hash).await? {
-        page.off_problem = Some("This is not the present password.".to_owned());
-        return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
-    }
-    state.api.store.users().set_totp(&user.id, None).await?;
+    let users = state.api.store.users();
+    users.set_totp(&user.id, None).await?;
+    users.set_recovery_codes(&user.id, &[]).await?;
     tell_change(&state, &user.email, Change::SecondFactorOff);
     Ok(Redirect::to("/settings?done=second-factor-off").into_response())
 }
@@ -135,18 +136,31 @@ pub(crate) async fn takes_code(
     user: &User,
     code: &str,
 ) -> Result<bool, ConsoleError> {
-    let Some(secret) = &user.totp_secret else {
+    let Some(secret) = state.api.store.users().open_totp(user)? else {
         return Ok(true);
     };
-    match step_of(secret, code, state.api.store.now()) {
+    match step_of(&secret, code, state.api.store.now()) {
         Some(step) => Ok(state
             .api
             .store
             .users()
             .take_totp_step(&user.id, step)
             .await?),
-        None => Ok(false),
+        None => takes_recovery_code(state, user, code).await,
     }
+}
+
+/// In place of the six digits; used up.
+async fn takes_recovery_code(
+    state: &ConsoleState,
+    user: &User,
+    code: &str,
+) -> Result<bool, ConsoleError> {
+    let Some(code) = RecoveryCode::parse(code) else {
+        return Ok(false);
+    };
+    let users = state.api.store.users();
+    Ok(users.take_recovery_code(&user.id, &code.hash()).await?)
 }
 
 fn new_secret() -> Result<String, NoRandomness> {

@@ -1,31 +1,49 @@
 //! Who looks at a page. A cookie holds 256 random bits and the store their hash; signing in always makes new ones, so
-//! that a cookie somebody planted before is worth nothing after. Who is not signed in has a cookie too, for the sake
+//! that a cookie someone planted before is worth nothing after. Who is not signed in has a cookie too, for the sake
 //! of the forms alone.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
+use askama::Template;
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, Method, request::Parts},
+    http::{HeaderMap, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::Response,
 };
 use upscale_core::{SecretToken, UserId};
-use upscale_store::Session;
+use upscale_store::{Session, SessionRecord, User};
 
-use super::{error::ConsoleError, state::ConsoleState};
+use super::{
+    error::ConsoleError,
+    page::{Layout, show},
+    state::ConsoleState,
+};
 use crate::{
     client_address::client_address,
     pages::{
         cookies::{CookieNames, Cookies, Kind, Planted, append},
+        error::Said,
         form::{form_token, is_form_token},
     },
     places::{Full, Owner, Place, Pool},
     trail::Trail,
 };
 
+#[derive(Template)]
+#[template(path = "console/said.html")]
+struct SaidPage {
+    layout: Layout,
+    message: String,
+}
+
 /// A session ends this long after signing in, whatever is done in it.
 pub(crate) const SESSION_SECONDS: i64 = 7 * 86_400;
+/// A browser is known as its user's for this long after signing in.
+const BROWSER_SECONDS: i64 = 90 * 86_400;
 
 /// One browser, as its cookies name it.
 #[derive(Clone)]
@@ -34,8 +52,14 @@ pub(crate) struct Visitor {
     token: SecretToken,
     /// Who is signed in.
     pub(crate) session: Option<Arc<Session>>,
+    /// What a browser has in which someone signed in before.
+    pub(crate) browser: Option<SecretToken>,
+    /// Whether who is signed in has yet to prove their address, where links can be mailed.
+    pub(crate) must_verify: bool,
     /// From where, as far as it can be believed.
     pub(crate) address: IpAddr,
+    /// What the browser calls itself.
+    agent: Arc<str>,
 }
 
 /// A visitor who is signed in.
@@ -45,6 +69,12 @@ pub(crate) struct SignedIn {
 }
 
 impl Visitor {
+    /// Whether this user is signed in here.
+    pub(crate) fn is(&self, user: &UserId) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.user.id == *user)
+    }
+
     /// Under whom their places are counted: the account of who is signed in, the address of who is not.
     pub(crate) fn owner(&self) -> Owner {
         match &self.session {
@@ -71,12 +101,9 @@ impl Visitor {
         pool.take(self.owner())
     }
 
-    fn of(token: SecretToken, session: Option<Arc<Session>>, address: IpAddr) -> Self {
-        Self {
-            token,
-            session,
-            address,
-        }
+    /// What this session is called in the list of its user's.
+    pub(crate) fn session_name(&self) -> String {
+        SessionRecord::name_of(&self.token.hash())
     }
 
     /// Goes with every form of this visitor's pages.
@@ -89,11 +116,12 @@ impl Visitor {
         is_form_token(&self.token, text)
     }
 
-    /// Opens a session of new secrets and ends the one this browser had; its `Set-Cookie`.
+    /// Opens a session of new secrets and ends the one this browser had, which is known as the user's from now on; its
+    /// `Set-Cookie`.
     pub(crate) async fn sign_in(
         &self,
         state: &ConsoleState,
-        user: &UserId,
+        user: &User,
     ) -> Result<HeaderMap, ConsoleError> {
         let token = SecretToken::random()?;
         let replaces = self.session.as_ref().map(|_| self.token.hash());
@@ -101,15 +129,45 @@ impl Visitor {
             .api
             .store
             .users()
-            .create_session(user, &token.hash(), replaces.as_ref(), SESSION_SECONDS)
+            .create_session_of(
+                &user.id,
+                &token.hash(),
+                replaces.as_ref(),
+                SESSION_SECONDS,
+                &self.agent,
+            )
             .await?;
-        let mut headers = HeaderMap::new();
+        let mut headers = self.be_known(state, user).await?;
         let cookies = Cookies::of(COOKIES, state.is_https());
         append(
             &mut headers,
             &cookies.set(Kind::Session, token.reveal(), SESSION_SECONDS),
         );
         append(&mut headers, &cookies.set(Kind::Visitor, "", 0));
+        Ok(headers)
+    }
+
+    /// Makes this browser one of the user's; the `Set-Cookie` that it is known by. One of another user's gets a new
+    /// secret.
+    pub(crate) async fn be_known(
+        &self,
+        state: &ConsoleState,
+        user: &User,
+    ) -> Result<HeaderMap, ConsoleError> {
+        let users = state.api.store.users();
+        let token = match &self.browser {
+            Some(token) if users.knows_browser(&user.email, &token.hash()).await? => token.clone(),
+            _ => SecretToken::random()?,
+        };
+        users
+            .know_browser(&user.id, &token.hash(), BROWSER_SECONDS)
+            .await?;
+        let mut headers = HeaderMap::new();
+        let cookies = Cookies::of(COOKIES, state.is_https());
+        append(
+            &mut headers,
+            &cookies.set(Kind::Browser, token.reveal(), BROWSER_SECONDS),
+        );
         Ok(headers)
     }
 
@@ -130,6 +188,17 @@ impl Visitor {
     }
 }
 
+/// The place of a request, for pages that wait and need none meanwhile.
+#[derive(Clone)]
+pub(crate) struct PlaceInHand(Arc<Mutex<Option<Place>>>);
+
+impl PlaceInHand {
+    /// Others may have it from now on.
+    pub(crate) fn give_back(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
 /// Finds out who is there, before any page; gives a new visitor a cookie.
 pub(crate) async fn recognise(
     State(state): State<ConsoleState>,
@@ -140,15 +209,26 @@ pub(crate) async fn recognise(
     let cookies = Cookies::of(COOKIES, state.is_https());
     let address = client_address(&parts, &state.api.limits.trusted_proxies);
     let session = find_session(&state, &cookies, &parts.headers).await?;
-    let (visitor, planted) = match session {
-        Some((token, session)) => (Visitor::of(token, Some(Arc::new(session)), address), None),
+    let (token, session, planted) = match session {
+        Some((token, session)) => (token, Some(Arc::new(session)), None),
         None => {
             let planted = Planted::of(&cookies, &parts.headers, SESSION_SECONDS)?;
-            (
-                Visitor::of(planted.cookie.clone(), None, address),
-                Some(planted),
-            )
+            (planted.cookie.clone(), None, Some(planted))
         }
+    };
+    let is_unproved = |session: &Arc<Session>| session.user.verified_at.is_none();
+    let visitor = Visitor {
+        token,
+        must_verify: session.as_ref().is_some_and(is_unproved) && state.link_mailer().is_some(),
+        session,
+        browser: cookies.find(Kind::Browser, &parts.headers),
+        address,
+        agent: parts
+            .headers
+            .get(header::USER_AGENT)
+            .and_then(|agent| agent.to_str().ok())
+            .unwrap_or_default()
+            .into(),
     };
     if let Some(session) = &visitor.session {
         let account = &session.user.account_id;
@@ -160,15 +240,35 @@ pub(crate) async fn recognise(
     }
     // What brings a form takes its place with the form in hand.
     let is_complete = matches!(parts.method, Method::GET | Method::HEAD);
-    let _place = is_complete
+    let place = is_complete
         .then(|| visitor.take_place(&state))
         .transpose()?;
-    parts.extensions.insert(visitor);
-    let mut response = next.run(Request::from_parts(parts, body)).await;
+    let place = PlaceInHand(Arc::new(Mutex::new(place)));
+    parts.extensions.insert(place.clone());
+    parts.extensions.insert(visitor.clone());
+    let response = next.run(Request::from_parts(parts, body)).await;
+    let mut response = keep_navigation(&visitor, response);
     if let Some(planted) = planted {
         planted.plant(response.headers_mut());
     }
     Ok(response)
+}
+
+/// An answer that is no page, with the navigation of who is signed in.
+fn keep_navigation(visitor: &Visitor, response: Response) -> Response {
+    let Some(said) = response.extensions().get::<Said>().cloned() else {
+        return response;
+    };
+    if visitor.session.is_none() {
+        return response;
+    }
+    let page = SaidPage {
+        layout: Layout::new(visitor, "", said.title),
+        message: said.message,
+    };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, show(StatusCode::OK, &page).into_body())
 }
 
 async fn find_session(
@@ -181,6 +281,18 @@ async fn find_session(
     };
     let session = state.api.store.users().find_session(&token.hash()).await?;
     Ok(session.map(|session| (token, session)))
+}
+
+impl SignedIn {
+    /// Whether the session has not been ended meanwhile, as a new password does.
+    pub(crate) async fn is_still_signed_in(
+        &self,
+        state: &ConsoleState,
+    ) -> Result<bool, ConsoleError> {
+        let session = self.visitor.token.hash();
+        let found = state.api.store.users().find_session(&session).await?;
+        Ok(found.is_some())
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {
@@ -207,5 +319,6 @@ impl<S: Send + Sync> FromRequestParts<S> for SignedIn {
 const COOKIES: CookieNames = CookieNames {
     session: "upscale-session",
     visitor: "upscale-visitor",
+    browser: "upscale-browser",
     same_site: "Lax",
 };

@@ -21,6 +21,8 @@ pub(crate) struct PackageView {
     /// Upscales that it pays for.
     pub(crate) tasks: String,
     pub(crate) price: String,
+    /// What one of them costs, rounded up to the currency's smallest unit; none where it pays for none.
+    pub(crate) each: Option<String>,
 }
 
 /// The checkout that a buyer comes back from: `?order=` when they have paid, `?left=` when they have not. Text, because an
@@ -56,10 +58,13 @@ impl Shop {
 
 impl PackageView {
     fn of(package: &Package, task_price: Credits) -> Self {
+        let tasks = package.credits.thousandths() / task_price.thousandths().max(1);
+        let each = (tasks > 0).then(|| (package.price + tasks - 1) / tasks.max(1));
         Self {
             name: package.name.clone(),
             credits: grouped(package.credits),
-            tasks: grouped(package.credits.thousandths() / task_price.thousandths()),
+            tasks: grouped(tasks),
+            each: each.map(|each| package.currency.show(each)),
             price: package.currency.show(package.price),
         }
     }

@@ -1,4 +1,4 @@
-//! The door: signing in, up and out. Every try is counted by address and by e-mail before a password is looked at, and
+//! The door: signing in, up and out. Every try is counted before a password is looked at, and
 //! the answer to a wrong one is the same in words and in time whether the address is known or not.
 
 use askama::Template;
@@ -19,7 +19,9 @@ use super::{
     session::Visitor,
     state::ConsoleState,
     tries::{HOUR_SECONDS, count, count_tries, refuse_for, too_many},
+    verify::mail_link,
 };
+use crate::pages::query::{Done, PageQuery};
 
 /// New users from one address in an hour.
 const SIGN_UPS: u32 = 10;
@@ -47,6 +49,7 @@ struct SignUpPage {
 pub(crate) struct Problem {
     pub(crate) email: Option<String>,
     pub(crate) password: Option<String>,
+    pub(crate) code: Option<String>,
     pub(crate) form: Option<String>,
 }
 
@@ -60,12 +63,12 @@ impl Problem {
 }
 
 /// `GET /sign-in`.
-pub(crate) async fn sign_in_page(visitor: Visitor) -> Response {
+pub(crate) async fn sign_in_page(visitor: Visitor, PageQuery(done): PageQuery<Done>) -> Response {
     if visitor.session.is_some() {
         return Redirect::to("/").into_response();
     }
     let page = SignInPage {
-        layout: Layout::new(&visitor, "/sign-in", "Sign in"),
+        layout: Layout::new(&visitor, "/sign-in", "Sign in").with_notice(&done),
         email: String::new(),
         wants_code: false,
         problem: Problem::default(),
@@ -84,7 +87,11 @@ pub(crate) async fn sign_in(
         return Ok(refuse_for(seconds, &page));
     }
     let Some(user) = find_right_user(&state, &form.fields).await? else {
-        let wrong = Problem::form("This e-mail address and this password do not go together.");
+        // Beside the password, for that is what most people mistype; which of the two is wrong is not said.
+        let wrong = Problem {
+            password: Some("Incorrect email or password.".to_owned()),
+            ..Problem::default()
+        };
         let page = sign_in_again(&form, wrong);
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page));
     };
@@ -97,10 +104,15 @@ pub(crate) async fn sign_in(
 }
 
 fn code_problem(code: &str) -> Problem {
-    Problem::form(match code {
-        "" => "Type the password once more, and the six digits of your authenticator.",
-        _ => "This code is wrong or was used before. Wait for the next one.",
-    })
+    if code.is_empty() {
+        let sentence = "Enter your password again and the six digits from your authenticator app.";
+        return Problem::form(sentence);
+    }
+    let sentence = "This code is incorrect or was already used. Wait for the next one.";
+    Problem {
+        code: Some(sentence.to_owned()),
+        ..Problem::default()
+    }
 }
 
 async fn find_right_user(
@@ -158,7 +170,7 @@ pub(crate) async fn sign_up(
         password: check_password(password)
             .err()
             .map(|error| error.to_string()),
-        form: None,
+        ..Problem::default()
     };
     let Ok(email) = email else {
         return Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &again(problem)));
@@ -181,9 +193,12 @@ pub(crate) async fn sign_up(
         .create(None, &email, Some(&hash))
         .await?
     {
-        UserOutcome::Created(user) => enter(&state, &form.visitor, &user).await,
+        UserOutcome::Created(user) => {
+            mail_link(&state, &user).await?;
+            enter(&state, &form.visitor, &user).await
+        }
         UserOutcome::EmailTaken | UserOutcome::NoSuchAccount => {
-            let taken = "Somebody signs in with this address already.".to_owned();
+            let taken = "An account with this email already exists.".to_owned();
             let problem = Problem {
                 email: Some(taken),
                 ..Problem::default()
@@ -199,7 +214,7 @@ pub(crate) async fn enter(
     visitor: &Visitor,
     user: &User,
 ) -> Result<Response, ConsoleError> {
-    let cookies = visitor.sign_in(state, &user.id).await?;
+    let cookies = visitor.sign_in(state, user).await?;
     Ok((cookies, Redirect::to("/")).into_response())
 }
 

@@ -3,6 +3,8 @@
 
 use upscale_core::Parameters;
 
+use crate::clients::install_lines;
+
 /// One language's lines.
 pub(crate) struct Snippet {
     /// What the tab says.
@@ -16,14 +18,19 @@ pub(crate) struct Snippet {
 pub(crate) fn snippets(base_url: &str, image_url: &str, parameters: Parameters) -> [Snippet; 4] {
     let (base, image) = (literal(base_url), literal(image_url));
     let fields = parameters.fields();
+    let [pip, npm] = install_lines(base_url);
     let snippet = |name, id, text| Snippet { name, id, text };
     [
         snippet("curl", "curl", curl(base_url, &image, &fields)),
-        snippet("Python", "python", python(&base, &image, &fields)),
+        snippet(
+            "Python",
+            "python",
+            format!("# {pip}\n{}", python(&base, &image, &fields)),
+        ),
         snippet(
             "TypeScript",
             "typescript",
-            typescript(&base, &image, &fields),
+            format!("// {npm}\n{}", typescript(&base, &image, &fields)),
         ),
         snippet("Rust", "rust", rust(&base, &image, &fields)),
     ]
@@ -50,14 +57,11 @@ fn python(base: &str, image: &str, fields: &Fields) -> String {
         format!(", {name}={value}")
     });
     format!(
-        r#"import os
-from pathlib import Path
+        r#"from upscale_api import Upscale
 
-from upscale_api import Upscale
-
-with Upscale({base}, api_key=os.environ["UPSCALE_API_KEY"]) as upscale:
-    task = upscale.upscale({image}{arguments})
-    Path("result.png").write_bytes(task.download())
+with Upscale({base}) as client:
+    task = client.upscales.run({image}{arguments})
+    client.upscales.download(task, "result.png")
 "#
     )
 }
@@ -67,17 +71,13 @@ fn typescript(base: &str, image: &str, fields: &Fields) -> String {
         format!("\n  {}: {json},", camel_case(name))
     });
     format!(
-        r#"import {{ writeFile }} from "node:fs/promises";
-import {{ Upscale }} from "upscale-api";
+        r#"import {{ Upscale }} from "upscale-api";
 
-const upscale = new Upscale({{
-  baseUrl: {base},
-  apiKey: process.env["UPSCALE_API_KEY"]!,
-}});
-const task = await upscale.upscale({{
+const client = new Upscale({{ baseUrl: {base} }});
+const task = await client.upscales.run({{
   imageUrl: {image},{members}
 }});
-await writeFile("result.png", await task.download());
+await client.upscales.download(task, "result.png");
 "#
     )
 }
@@ -85,7 +85,8 @@ await writeFile("result.png", await task.download());
 fn rust(base: &str, image: &str, fields: &Fields) -> String {
     let calls = each(fields, |name, json| format!("\n        .{name}({json})"));
     format!(
-        r#"use std::{{env, fs}};
+        r#"// cargo add upscale_client --path crates/upscale_client; cargo add tokio --features full
+use std::env;
 
 use upscale_client::{{Client, Order}};
 
@@ -94,8 +95,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {{
     let key = env::var("UPSCALE_API_KEY")?;
     let client = Client::new({base}, &key)?;
     let order = Order::new({image}){calls};
-    let done = client.upscale(&order).await?;
-    fs::write("result.png", client.download(&done).await?)?;
+    let task = client.upscales().run(&order).await?;
+    client.upscales().download_to(&task, "result.png").await?;
     Ok(())
 }}
 "#
@@ -107,7 +108,7 @@ fn curl(base_url: &str, image: &str, fields: &Fields) -> String {
     let body = format!("{{\"image_url\": {image}{members}}}");
     format!(
         "curl {} \\\n  -H \"Authorization: Bearer $UPSCALE_API_KEY\" \\\n  -H \"Idempotency-Key: image-$(date +%s)-$RANDOM\" \\\n  \
-         -H 'Content-Type: application/json' \\\n  -d {}",
+         -H 'Content-Type: application/json' -H 'Prefer: wait=30' \\\n  -d {}",
         shell(&format!("{base_url}/api/v1/upscales")),
         shell(&body)
     )
@@ -168,9 +169,12 @@ mod tests {
         let all = snippets("https://api.example.com", url, faces_at_4x());
         for (id, program) in PROGRAMS {
             let shown = all.iter().find(|snippet| snippet.id == id).unwrap();
-            let comment = |line: &&str| line.starts_with("//") || line.starts_with("# ");
-            let lines: Vec<&str> = program.lines().skip_while(comment).collect();
-            assert_eq!(shown.text.trim(), lines.join("\n").trim(), "{id}");
+            let is_comment = |line: &&str| line.starts_with("//") || line.starts_with("# ");
+            let lines: Vec<&str> = program.lines().skip_while(is_comment).collect();
+            // The first line says how the client is installed.
+            let (install, text) = shown.text.split_once('\n').unwrap();
+            assert!(is_comment(&install), "{install}");
+            assert_eq!(text.trim(), lines.join("\n").trim(), "{id}");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::api_state::ApiState;
 /// How the console is reached, and how it reaches its users.
 #[derive(Clone, Default)]
 pub struct ConsoleOptions {
-    /// What people type, such as `https://console.example.com`; where it listens, when nobody says. With https, cookies
+    /// What people type, such as `https://console.example.com`; where it listens, when no one says. With https, cookies
     /// are sent over TLS alone.
     pub url: Option<String>,
     /// Sends forgotten passwords' links. They name `url`, without which none is sent: a link must not lead to whatever

@@ -1,8 +1,8 @@
 //! One task as its page and the playground show it: both pictures, sizes, where the time went, and the lines that order
 //! the same from a program.
 
-use upscale_core::{ResultFile, TaskState};
-use upscale_store::{Link, TaskRecord};
+use upscale_core::{ResultFile, Sample, Scale, TaskState};
+use upscale_store::TaskRecord;
 
 use super::{
     error::ConsoleError,
@@ -11,16 +11,20 @@ use super::{
     shown::{self, Moment, money, state_word},
     snippets::{Snippet, snippets},
     state::ConsoleState,
+    tasks::other_scale,
+    title::{file_name, title},
 };
 use crate::error::ApiError;
-
-/// A token that names no file.
-const ANY_NAME: &str = "00000000000000000000000000";
 
 /// What the templates need.
 pub(crate) struct TaskView {
     pub(crate) id: String,
+    /// What the task is called.
+    pub(crate) title: String,
     pub(crate) source: String,
+    /// Where the browser finds the picture before: a sample is ours.
+    pub(crate) before: String,
+    pub(crate) is_sample: bool,
     /// Whose server the browser asks for the picture before.
     pub(crate) source_host: String,
     pub(crate) parameters: String,
@@ -31,6 +35,8 @@ pub(crate) struct TaskView {
     pub(crate) money: String,
     pub(crate) failure: Option<String>,
     pub(crate) result: Option<ResultView>,
+    /// The scale that the same source can be ordered at instead.
+    pub(crate) again: Option<Scale>,
     pub(crate) stages: Vec<Stage>,
     pub(crate) snippets: [Snippet; 4],
 }
@@ -45,6 +51,10 @@ pub(crate) struct ResultView {
     pub(crate) source_height: u32,
     pub(crate) size: String,
     pub(crate) sha256: String,
+    /// What a download is called.
+    pub(crate) file_name: String,
+    /// Where to look first, in thousandths of the sides.
+    pub(crate) focus: [u16; 2],
 }
 
 /// A row of the table of times; `share` of 1,000 for its bar.
@@ -65,9 +75,17 @@ impl TaskView {
             _ => None,
         };
         let url = record.source_url.url();
+        let source = record.source_url.as_str().to_owned();
+        let sample = Sample::of(&record.source_url);
         Ok(Self {
             id: task.id.to_string(),
-            source: record.source_url.as_str().to_owned(),
+            title: title(&record.source_url),
+            before: match sample {
+                Some(sample) => format!("/samples/{}", sample.file_name),
+                None => source.clone(),
+            },
+            is_sample: sample.is_some(),
+            source,
             source_host: url.host_str().unwrap_or_default().to_owned(),
             parameters: task.parameters.to_string(),
             state: state_word(&task.state),
@@ -80,6 +98,7 @@ impl TaskView {
                 _ => None,
             },
             result,
+            again: other_scale(record),
             stages: stages(record),
             snippets: snippets(
                 &state.api.base_url,
@@ -92,11 +111,12 @@ impl TaskView {
     /// The page loads the customer's own picture from their server, and the result from ours; nothing else.
     pub(crate) async fn sources(&self, state: &ConsoleState) -> Result<Sources, ConsoleError> {
         let mut sources = state.result_pictures().await?;
-        if self
-            .result
-            .as_ref()
-            .is_some_and(|result| result.url.is_some())
-        {
+        // A page that watches a task shows its pictures as soon as it has ended, under the policy it began with.
+        let is_shown = match &self.result {
+            Some(result) => result.url.is_some(),
+            None => self.state == "processing",
+        };
+        if is_shown && !self.is_sample {
             sources
                 .pictures
                 .push(format!("https://{}", self.source_host));
@@ -115,16 +135,10 @@ impl ConsoleState {
         })
     }
 
-    /// Pages with pictures load them from where results are served, which sends the browser on to the bucket, where
-    /// there is one. Signing a link to any name says where that is; nothing is asked of it.
+    /// Pages with pictures load them from where results are served, which may send the browser on to the bucket.
     pub(crate) async fn result_pictures(&self) -> Result<Sources, ConsoleError> {
         let mut pictures = vec![origin(&self.api.result_url).to_owned()];
-        let link = Link {
-            is_head: false,
-            file_name: "result.png",
-            seconds: 60,
-        };
-        let elsewhere = self.api.results.link(ANY_NAME, &link).await?;
+        let elsewhere = self.api.elsewhere().await?;
         pictures.extend(elsewhere.map(|url| origin(&url).to_owned()));
         Ok(Sources {
             pictures,
@@ -152,6 +166,10 @@ async fn result_view(
         source_height: file.height / factor,
         size: shown::bytes(file.size_bytes),
         sha256: file.sha256.clone(),
+        file_name: file_name(record),
+        focus: file
+            .preview
+            .map_or([500; 2], |preview| preview.focus_permille),
     })
 }
 
@@ -168,12 +186,9 @@ fn stages(record: &TaskRecord) -> Vec<Stage> {
         share: (micros.clamp(0, total)) * 1_000 / total,
     };
     vec![
-        row("Waiting for its turn", total - measured),
+        row("Waiting for a worker", total - measured),
         row("Downloading the source", stages.download_micros),
-        row(
-            "Decoding, enlarging, checking, encoding",
-            stages.picture_micros,
-        ),
+        row("Upscaling", stages.picture_micros),
         row("Storing the result", stages.storing_micros),
     ]
 }

@@ -1,43 +1,50 @@
-//! Tasks of the account: a list with filter and paging, and one task with everything that is known of it.
+//! Tasks of the account: a list with search, filters and paging, and one task with everything that is known of it.
 
 use askama::Template;
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
-    http::StatusCode,
-    response::Response,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use upscale_core::{TaskId, TaskState};
-use upscale_store::{TaskFilter, TaskRecord};
+use upscale_core::{Parameters, Scale, TaskId, TaskState, Timestamp, limits::source_pixels_max};
+use upscale_store::{SEARCHED_MAX, TaskFilter, TaskRecord};
 
 use super::{
     error::ConsoleError,
     page::{Layout, show},
-    session::SignedIn,
-    shown::{self, Moment, failure, money, state_word},
+    session::{PlaceInHand, SignedIn},
+    shown::{self, Moment, ago, failure, grouped, money, state_word},
     state::ConsoleState,
+    task_search::TasksWanted,
     task_view::TaskView,
+    title::title,
 };
-use crate::pages::{
-    listing::{Page, asked_for, cursor},
-    query::{PageQuery, TasksOf},
+use crate::{
+    pages::{
+        listing::{Page, asked_for, cursor},
+        query::PageQuery,
+    },
+    trail::Followed,
+    waiting::Wish,
 };
 
 /// Tasks of one page.
 const TASKS_A_PAGE: usize = 20;
-/// Larger results are not loaded as thumbnails: a page of twenty must not weigh hundreds of megabytes.
-const THUMBNAIL_BYTES_MAX: u64 = 3_000_000;
 
 #[derive(Template)]
 #[template(path = "console/tasks.html")]
 struct TasksPage {
     layout: Layout,
-    filter: TaskFilter,
+    wanted: TasksWanted,
     filters: [TaskFilter; 4],
     tasks: Vec<TaskRow>,
-    /// Where the next page begins.
+    /// Address of the next page.
     older: Option<String>,
+    /// Whether this is the first page, which shows what changes.
+    is_newest: bool,
+    searched_max: String,
 }
 
 #[derive(Template)]
@@ -50,45 +57,48 @@ struct TaskPage {
 /// A task as a table shows it.
 pub(crate) struct TaskRow {
     pub(crate) id: String,
+    pub(crate) title: String,
     pub(crate) source: String,
     pub(crate) created: Moment,
+    pub(crate) ago: String,
     pub(crate) parameters: String,
     pub(crate) state: &'static str,
     pub(crate) took: Option<String>,
     pub(crate) money: String,
     pub(crate) failure: Option<String>,
-    pub(crate) thumbnail: Option<String>,
+    pub(crate) has_thumbnail: bool,
+    /// Whether the result can be had.
+    pub(crate) is_kept: bool,
     pub(crate) size: Option<String>,
+    /// The scale that the same source can be ordered at instead.
+    pub(crate) again: Option<Scale>,
 }
 
 impl TaskRow {
-    pub(crate) async fn of(
-        state: &ConsoleState,
-        record: &TaskRecord,
-    ) -> Result<Self, ConsoleError> {
+    pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
         let task = &record.task;
         let file = match &task.state {
             TaskState::Succeeded(file) => Some(file),
             _ => None,
         };
-        let thumbnail = match file {
-            Some(file) if !record.result_removed && file.size_bytes <= THUMBNAIL_BYTES_MAX => {
-                Some(state.result_url(file).await?)
-            }
-            _ => None,
-        };
-        Ok(Self {
+        let kept = file.filter(|_| !record.result_removed);
+        let preview = kept.and_then(|file| file.preview);
+        Self {
             id: task.id.to_string(),
+            title: title(&record.source_url),
             source: record.source_url.as_str().to_owned(),
             created: Moment::of(task.created_at),
+            ago: ago(task.created_at, now),
             parameters: task.parameters.to_string(),
             state: state_word(&task.state),
             took: took(record),
             money: money(task),
             failure: failure(&task.state),
-            thumbnail,
+            has_thumbnail: preview.is_some_and(|preview| preview.thumbnail_bytes > 0),
+            is_kept: kept.is_some(),
             size: file.map(|file| format!("{} × {}", file.width, file.height)),
-        })
+            again: other_scale(record),
+        }
     }
 }
 
@@ -97,31 +107,57 @@ fn took(record: &TaskRecord) -> Option<String> {
     Some(shown::duration(micros))
 }
 
+/// The other scale, unless the source is known to be too large for it or the task has not ended.
+pub(crate) fn other_scale(record: &TaskRecord) -> Option<Scale> {
+    let parameters = record.task.parameters;
+    let scale = Scale::ALL
+        .into_iter()
+        .find(|scale| *scale != parameters.scale)?;
+    let other = Parameters {
+        scale,
+        ..parameters
+    };
+    let fits = match &record.task.state {
+        TaskState::Processing => false,
+        TaskState::Failed { .. } => true,
+        TaskState::Succeeded(file) => {
+            let factor = parameters.scale.factor() as u64;
+            let pixels = u64::from(file.width) * u64::from(file.height) / (factor * factor);
+            pixels <= source_pixels_max(other)
+        }
+    };
+    fits.then_some(scale)
+}
+
 /// `GET /tasks`.
 pub(crate) async fn list(
     State(state): State<ConsoleState>,
     who: SignedIn,
-    PageQuery(wanted): PageQuery<TasksOf>,
+    PageQuery(wanted): PageQuery<TasksWanted>,
 ) -> Result<Response, ConsoleError> {
-    let filter = wanted.filter();
     let account = &who.session.user.account_id;
-    let found = state.api.store.tasks().list(
+    let search = wanted.search();
+    let found = state.api.store.tasks().search(
         account,
-        filter,
+        &search,
         wanted.after.as_ref(),
         asked_for(TASKS_A_PAGE),
     );
     let found = Page::of(found.await?, TASKS_A_PAGE);
-    let mut tasks = Vec::new();
-    for record in &found.items {
-        tasks.push(TaskRow::of(&state, record).await?);
-    }
+    let now = state.api.store.now();
+    let older = found.older(|last| cursor(last.task.created_at, last.task.id));
     let page = TasksPage {
         layout: Layout::new(&who.visitor, "/tasks", "Tasks"),
-        filter,
         filters: TaskFilter::EVERY,
-        tasks,
-        older: found.older(|last| cursor(last.task.created_at, last.task.id)),
+        tasks: found
+            .items
+            .iter()
+            .map(|record| TaskRow::of(record, now))
+            .collect(),
+        older: older.map(|after| wanted.link(&[("after", &after)])),
+        is_newest: wanted.after.is_none(),
+        searched_max: grouped(SEARCHED_MAX),
+        wanted,
     };
     let mut response = show(StatusCode::OK, &page);
     state.result_pictures().await?.allow(&mut response);
@@ -138,7 +174,7 @@ pub(crate) async fn one(
     let view = TaskView::of(&state, &record).await?;
     let sources = view.sources(&state).await?;
     let page = TaskPage {
-        layout: Layout::new(&who.visitor, "/tasks", "Task"),
+        layout: Layout::new(&who.visitor, "/tasks", &view.title),
         view,
     };
     let mut response = show(StatusCode::OK, &page);
@@ -152,16 +188,25 @@ pub(crate) struct StateBody {
     pub(crate) state: &'static str,
 }
 
-/// `GET /tasks/{id}/state`: what the page's script asks while a task is processing.
+/// `GET /tasks/{id}/state`: what the page's script asks while a task is processing, and waits for as the API's callers may.
 pub(crate) async fn state_of(
     State(state): State<ConsoleState>,
+    Followed(trail): Followed,
     who: SignedIn,
     Path(id): Path<String>,
-) -> Result<Json<StateBody>, ConsoleError> {
+    Extension(place): Extension<PlaceInHand>,
+    headers: HeaderMap,
+) -> Result<Response, ConsoleError> {
     let record = find(&state, &who, &id).await?;
-    Ok(Json(StateBody {
-        state: state_word(&record.task.state),
-    }))
+    place.give_back();
+    let wish = Wish::of(&headers, who.visitor.address);
+    let held = state.api.hold(&trail, &wish, record.task).await;
+    let mut response = Json(StateBody {
+        state: state_word(&held.task.state),
+    })
+    .into_response();
+    held.write(&mut response);
+    Ok(response)
 }
 
 /// Only a task of this account; another's does not exist.

@@ -7,32 +7,74 @@ use axum::{
     response::Response,
 };
 use sha2::{Digest, Sha256};
-use upscale_core::hex;
+use upscale_core::{Email, TokenHash, hex};
 use upscale_store::AttemptOutcome;
 
-use super::{error::ConsoleError, page::show, session::Visitor, state::ConsoleState};
+use super::{
+    error::ConsoleError,
+    page::show,
+    session::{SignedIn, Visitor},
+    state::ConsoleState,
+};
 
 /// Tries to sign in or up, or to reset a password, from one address in a window.
 const ADDRESS_TRIES: u32 = 30;
-/// Tries to sign in with one e-mail address in a window, from wherever.
-const EMAIL_TRIES: u32 = 10;
+/// Tries in a window: to sign in as one user from all browsers together that are not known as theirs, from each one that
+/// is, and to change something with the password when signed in.
+const USER_TRIES: u32 = 10;
 const WINDOW_SECONDS: i64 = 15 * 60;
 pub(crate) const HOUR_SECONDS: i64 = 3_600;
 
-/// Counts a try by address and by what was typed as e-mail; the seconds to wait when there were too many of either.
+/// Counts a try to sign in; the seconds to wait when there were too many. A browser in which the user signed in before has
+/// a count of its own: no wrong password typed elsewhere keeps it out (OWASP, device cookies). All others share one,
+/// beside that of their address.
 pub(crate) async fn count_tries(
     state: &ConsoleState,
     visitor: &Visitor,
     email: &str,
 ) -> Result<Option<i64>, ConsoleError> {
-    let by_address = format!("address {}", visitor.address);
-    if let Some(seconds) = count(state, &by_address, ADDRESS_TRIES, WINDOW_SECONDS).await? {
+    if let Some(browser) = known_browser(state, visitor, email).await? {
+        let by_browser = format!("browser {}", browser.as_str());
+        return count(state, &by_browser, USER_TRIES, WINDOW_SECONDS).await;
+    }
+    if let Some(seconds) = count_address(state, visitor).await? {
         return Ok(Some(seconds));
     }
     // A hash, because people type their passwords into the wrong field.
     let typed = email.trim().to_ascii_lowercase();
     let by_email = format!("e-mail {}", hex(&Sha256::digest(typed.as_bytes())));
-    count(state, &by_email, EMAIL_TRIES, WINDOW_SECONDS).await
+    count(state, &by_email, USER_TRIES, WINDOW_SECONDS).await
+}
+
+async fn known_browser(
+    state: &ConsoleState,
+    visitor: &Visitor,
+    email: &str,
+) -> Result<Option<TokenHash>, ConsoleError> {
+    let (Some(browser), Ok(email)) = (&visitor.browser, Email::parse(email)) else {
+        return Ok(None);
+    };
+    let hash = browser.hash();
+    let is_known = state.api.store.users().knows_browser(&email, &hash).await?;
+    Ok(is_known.then_some(hash))
+}
+
+/// Counts a try by its address alone: where nothing is guessed, or a link has said who it is.
+pub(crate) async fn count_address(
+    state: &ConsoleState,
+    visitor: &Visitor,
+) -> Result<Option<i64>, ConsoleError> {
+    let by_address = format!("address {}", visitor.address);
+    count(state, &by_address, ADDRESS_TRIES, WINDOW_SECONDS).await
+}
+
+/// Counts a try of the password by anyone who is signed in: no one else can use these up.
+pub(crate) async fn count_signed_in(
+    state: &ConsoleState,
+    who: &SignedIn,
+) -> Result<Option<i64>, ConsoleError> {
+    let by_user = format!("signed in {}", who.session.user.id);
+    count(state, &by_user, USER_TRIES, WINDOW_SECONDS).await
 }
 
 /// Counts one try of this subject; the seconds to wait when there were too many.
@@ -59,7 +101,7 @@ pub(crate) async fn count(
 pub(crate) fn too_many(seconds: i64) -> String {
     let minutes = (seconds + 59) / 60;
     let unit = if minutes == 1 { "minute" } else { "minutes" };
-    format!("Too many tries. Wait {minutes} {unit} and try again.")
+    format!("Too many attempts. Wait {minutes} {unit} and try again.")
 }
 
 /// The page with 429 and when to come back.

@@ -23,7 +23,11 @@ const REQUEST_ID: &str = "req_1a2b3c4d5e6f7g8h9j0k1m2n3p";
 /// A header's name, whether it holds a number, and what it says.
 type HeaderRow = (&'static str, bool, &'static str);
 
-const REQUEST_ID_ROW: HeaderRow = ("X-Request-Id", false, "Names this request for support.");
+const REQUEST_ID_ROW: HeaderRow = (
+    "X-Request-Id",
+    false,
+    "Request ID. Include it when you contact support.",
+);
 const SHA256_ROW: HeaderRow = (
     "X-Result-SHA256",
     false,
@@ -33,7 +37,7 @@ const RETRY_AFTER_ROW: HeaderRow = ("Retry-After", true, "Whole seconds to wait,
 const POLL_ROW: HeaderRow = (
     "Retry-After",
     true,
-    "While processing: seconds to wait before the next reading, 3 to 10.",
+    "While processing: seconds to wait before the next read, 3 to 10.",
 );
 const WINDOW_ROWS: [HeaderRow; 3] = [
     (
@@ -57,12 +61,22 @@ const LOCATION_ROW: HeaderRow = ("Location", false, "Equal to urls.get.");
 const REPLAYED_ROW: HeaderRow = (
     "Idempotent-Replayed",
     false,
-    "true when the key was known and the original task is returned.",
+    "true if this key was used before and the original task is returned.",
+);
+const LOOK_ROW: HeaderRow = (
+    "X-Result-Look",
+    false,
+    "Which look made the result: faithful, natural or crisp. Absent before success, and where the service runs another model.",
 );
 const ETAG_ROW: HeaderRow = (
     "ETag",
     false,
-    "Names the state; changes often enough that a result URL which is not sent again is still good.",
+    "Version of the task. It changes often enough that a result URL you keep after a 304 is still valid.",
+);
+const APPLIED_ROW: HeaderRow = (
+    "Preference-Applied",
+    false,
+    "wait=N if the response waited: the task has ended, or N seconds have passed.",
 );
 const CACHE_ROW: HeaderRow = ("Cache-Control", false, "Always no-store.");
 
@@ -70,15 +84,17 @@ const CACHE_ROW: HeaderRow = ("Cache-Control", false, "Always no-store.");
 pub(super) fn to_create() -> Responses {
     let accepted = with_headers(
         ResponseBuilder::new()
-            .description("Accepted, or the task that this key already named.")
+            .description("Accepted, or the original task of this key.")
             .content("application/json", tasks()),
         &[
             REQUEST_ID_ROW,
             LOCATION_ROW,
             REPLAYED_ROW,
+            APPLIED_ROW,
             CACHE_ROW,
             POLL_ROW,
             SHA256_ROW,
+            LOOK_ROW,
         ],
     );
     let responses =
@@ -88,12 +104,20 @@ pub(super) fn to_create() -> Responses {
 
 /// Everything `GET /api/v1/upscales/{id}` answers.
 pub(super) fn to_read() -> Responses {
-    let rows = [REQUEST_ID_ROW, ETAG_ROW, CACHE_ROW, POLL_ROW, SHA256_ROW];
+    let rows = [
+        REQUEST_ID_ROW,
+        ETAG_ROW,
+        APPLIED_ROW,
+        CACHE_ROW,
+        POLL_ROW,
+        SHA256_ROW,
+        LOOK_ROW,
+    ];
     let found = ResponseBuilder::new()
-        .description("The task as it is now.")
+        .description("The current task.")
         .content("application/json", tasks());
     let unchanged =
-        ResponseBuilder::new().description("The state is the one that was asked about.");
+        ResponseBuilder::new().description("The task has not changed since If-None-Match.");
     let responses = ResponsesBuilder::new()
         .response("200", with_headers(found, &rows).build())
         .response("304", with_headers(unchanged, &rows).build());
@@ -105,6 +129,9 @@ fn create_errors() -> Vec<ApiError> {
     let mut errors: Vec<ApiError> = invalid_requests().into_iter().map(ApiError::from).collect();
     errors.extend(errors_of_any_call("create"));
     errors.extend([
+        ApiError::OutcomeUnknown {
+            detail: String::new(),
+        },
         ApiError::InsufficientCredits {
             available: Credits::from_thousandths(300),
             price: limits::PRICE,
@@ -130,6 +157,7 @@ fn read_errors() -> Vec<ApiError> {
     let host = InvalidRequest::Request("The Host header must be sent exactly once.".to_owned());
     let mut errors = errors_of_any_call("read");
     errors.extend([
+        ApiError::UpstreamTimeout,
         ApiError::from(host),
         ApiError::TaskNotFound,
         ApiError::TooFast {
@@ -151,7 +179,6 @@ fn errors_of_any_call(verb: &'static str) -> Vec<ApiError> {
             retry_after_seconds: 5,
             detail: detail(),
         },
-        ApiError::UpstreamTimeout,
     ]
 }
 
@@ -159,7 +186,7 @@ fn invalid_requests() -> Vec<InvalidRequest> {
     let mut requests = vec![
         InvalidRequest::Json("EOF while parsing an object at line 1 column 1".to_owned()),
         InvalidRequest::ContentType,
-        InvalidRequest::Request("The body broke off or is badly framed.".to_owned()),
+        InvalidRequest::Request("The request body is incomplete or malformed.".to_owned()),
         InvalidRequest::TooLarge,
         InvalidRequest::UnknownParameter("quality".to_owned()),
         InvalidRequest::Callback("callback_url".to_owned()),
@@ -251,6 +278,8 @@ fn tasks() -> Content {
         size_bytes: 1,
         width: 1,
         height: 1,
+        preview: None,
+        look: None,
     };
     let failed = |refund| TaskState::Failed {
         message: FailureMessage::new("The image is 1600 x 1000 = 1.6 MP, more than 1.5 MP for 2x"),

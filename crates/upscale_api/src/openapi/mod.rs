@@ -23,9 +23,9 @@ use crate::{
     },
 };
 
-const DESCRIPTION: &str = "Upscales images by 2x or 4x. A create request is answered at once with a \
-task; the task is read until it has succeeded or failed. There are no webhooks. Result files are \
-served from a host of their own by the signed URL that each reading of a succeeded task gives.";
+const DESCRIPTION: &str = "Upscales images by 2x or 4x. A create request returns a task at once; poll the task until it has \
+succeeded or failed. There are no webhooks. A succeeded task contains a signed URL of its result \
+file; every read returns a fresh one.";
 
 /// The description as indented JSON, the same for every build of one source; ends with a line break.
 #[must_use]
@@ -92,11 +92,14 @@ fn create_operation() -> Operation {
         .operation_id(Some("create_upscale"))
         .summary(Some("Create one upscale task"))
         .description(Some(
-            "202 means accepted: 0.7 credit is reserved and the task is durable. Retry with the \
-             same Idempotency-Key and the same parameters after a timeout or a 5xx: the original \
-             task is returned, as it is now, and nothing is charged twice.",
+            "202 means accepted: 0.7 credit is reserved and the task is durable. After a timeout or a \
+             5xx, retry with the same Idempotency-Key and the same parameters. You get the original \
+             task in its current state, and nothing is charged twice. With Prefer: wait=N the response \
+             waits until the task has succeeded or failed, for up to N seconds. Its status is still \
+             202.",
         ))
         .parameter(questions::idempotency_key())
+        .parameter(questions::prefer())
         .request_body(Some(questions::create_body()))
         .responses(answers::to_create())
         .build()
@@ -105,13 +108,14 @@ fn create_operation() -> Operation {
 fn read_operation() -> Operation {
     OperationBuilder::new()
         .operation_id(Some("get_upscale"))
-        .summary(Some("Read one task: its state, result and billing"))
+        .summary(Some("Get the state, result and billing of one task"))
         .description(Some(
-            "Poll first after 3 seconds, then as Retry-After says, until the task has succeeded \
-             or failed. HEAD is answered as well.",
+            "With Prefer: wait=30 the response waits until the task has succeeded or failed. Without \
+             it, poll after 3 seconds and then as Retry-After says. HEAD works too.",
         ))
         .parameter(questions::task_id())
         .parameter(questions::if_none_match())
+        .parameter(questions::prefer())
         .responses(answers::to_read())
         .build()
 }

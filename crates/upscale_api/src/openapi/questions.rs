@@ -32,9 +32,9 @@ fn image_url() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some(
-            "Public HTTPS URL, port 443, a DNS name and no IP address, whose path ends in .jpg, \
-             .jpeg, .png or .webp. JPEG, PNG or WebP of up to 20 MB; 2x: up to 1.5 MP (0.8 MP \
-             with face_enhance), 4x: up to 0.75 MP (0.5 MP with face_enhance).",
+            "Public HTTPS URL on port 443 with a DNS name, not an IP address. Its path ends in .jpg, \
+             .jpeg, .png or .webp. The file is a JPEG, PNG or WebP of up to 20 MB. At 2x it has up to \
+             1.5 MP (0.8 MP with face_enhance), at 4x up to 0.75 MP (0.5 MP with face_enhance).",
         ))
         .max_length(Some(limits::SOURCE_URL_BYTES_MAX))
         .pattern(Some(format!("^https://{host}(:443)?{path}{suffix}{rest}$")))
@@ -45,7 +45,7 @@ fn image_url() -> Object {
 fn scale() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
-        .description(Some("How many times wider and higher the result is."))
+        .description(Some("Scale factor of width and height."))
         .enum_values(Some([2, 4]))
         .default(Some(json!(2)))
         .build()
@@ -54,7 +54,7 @@ fn scale() -> Object {
 fn face_enhance() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Boolean)
-        .description(Some("Improves faces; lowers the input size caps."))
+        .description(Some("Enhances faces. Lowers the input size limits."))
         .default(Some(json!(false)))
         .build()
 }
@@ -62,7 +62,7 @@ fn face_enhance() -> Object {
 fn output_format() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .description(Some("The only format now."))
+        .description(Some("Result format. More formats may come later."))
         .enum_values(Some(["png"]))
         .default(Some(json!("png")))
         .build()
@@ -92,7 +92,7 @@ pub(super) fn idempotency_key() -> Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::True)
         .description(Some(
-            "Names this image request for ever; reuse it when retrying the same one.",
+            "Identifies this image request. Use the same key when you retry it, a new key for a new request.",
         ))
         .schema(Some(schema))
         .build()
@@ -105,7 +105,7 @@ pub(super) fn task_id() -> Parameter {
         .name("id")
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
-        .description(Some("The id of a task of this account; opaque."))
+        .description(Some("ID of a task of this account."))
         .schema(Some(id))
         .build()
 }
@@ -118,8 +118,25 @@ pub(super) fn if_none_match() -> Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(
-            "The ETag of an earlier answer: 304 while nothing changed.",
+            "ETag of an earlier response. 304 if the task has not changed.",
         ))
         .schema(Some(tag))
+        .build()
+}
+
+/// How long the caller would like to be held. Any text: a preference is never a reason to refuse.
+pub(super) fn prefer() -> Parameter {
+    let preferences = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .examples([json!("wait=30")]);
+    ParameterBuilder::new()
+        .name("Prefer")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "wait=N (RFC 7240): respond when the task has succeeded or failed, or after N seconds, at most 30. \
+             Without it the response comes at once. Other preferences are ignored.",
+        ))
+        .schema(Some(preferences))
         .build()
 }

@@ -1,5 +1,5 @@
-//! Stylesheet and script, inside the binary. Their addresses carry a hash of their bytes, so that a browser may keep
-//! them for ever and never shows a new page in an old dress.
+//! Stylesheet and scripts, inside the binary. Their addresses carry a hash of their bytes, so that a browser may keep
+//! them forever and never shows a new page in an old dress.
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,13 @@ use upscale_core::hex;
 
 const STYLE: &str = include_str!("../../assets/console.css");
 const SCRIPT: &str = include_str!("../../assets/console.js");
+const COMPARE: &str = include_str!("../../assets/compare.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
-/// Addresses of the stylesheet, the script and the icon.
+/// Addresses of the stylesheet, the scripts and the icon.
 pub(crate) static STYLE_URL: LazyLock<String> = LazyLock::new(|| url("console.css", STYLE));
 pub(crate) static SCRIPT_URL: LazyLock<String> = LazyLock::new(|| url("console.js", SCRIPT));
+pub(crate) static COMPARE_URL: LazyLock<String> = LazyLock::new(|| url("compare.js", COMPARE));
 pub(crate) static ICON_URL: LazyLock<String> = LazyLock::new(|| url("icon.svg", ICON));
 
 fn url(name: &str, text: &str) -> String {
@@ -32,6 +34,7 @@ pub(crate) fn find_asset(name: &str) -> Option<Asset> {
     let (kind, text) = match name {
         "console.css" => ("text/css; charset=utf-8", STYLE),
         "console.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "compare.js" => ("text/javascript; charset=utf-8", COMPARE),
         "icon.svg" => ("image/svg+xml", ICON),
         _ => return None,
     };

@@ -1,22 +1,27 @@
-//! The two cookies of each console: of who is signed in, and of the visitor who is not, for the sake of the forms.
+//! The cookies of each console: of who is signed in, of the visitor who is not, for the sake of the forms, and of a browser
+//! that someone signed in with before.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use upscale_core::{NoRandomness, SecretToken};
 
-/// Which of the two.
+/// Which of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Of somebody who is signed in.
+    /// Of someone who is signed in.
     Session,
-    /// Of anybody else.
+    /// Of anyone else.
     Visitor,
+    /// Of a browser, anyone who is or is not signed in there now.
+    Browser,
 }
 
-/// What one console calls its cookies. Browsers tell hosts apart, not ports: two consoles on one host need two pairs.
+/// What one console calls its cookies. Browsers tell hosts apart, not ports: two consoles on one host need names of
+/// their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CookieNames {
     pub(crate) session: &'static str,
     pub(crate) visitor: &'static str,
+    pub(crate) browser: &'static str,
     /// `Lax` or `Strict`.
     pub(crate) same_site: &'static str,
 }
@@ -37,6 +42,7 @@ impl Cookies {
         let name = match kind {
             Kind::Session => self.names.session,
             Kind::Visitor => self.names.visitor,
+            Kind::Browser => self.names.browser,
         };
         let prefix = if self.is_https { "__Host-" } else { "" };
         format!("{prefix}{name}")

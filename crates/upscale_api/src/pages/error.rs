@@ -15,47 +15,55 @@ use crate::{access_log::PageTrouble, places::Full, request_body::NoBody};
 /// Why a page is not shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConsoleError {
-    /// Nobody is signed in: led to the door instead.
+    /// No one is signed in: led to the door instead.
     #[error("Sign in first.")]
     SignedOut,
     /// Nothing there, or nothing of this account.
-    #[error("There is nothing at this address.")]
+    #[error("This page does not exist.")]
     NotFound,
     /// The address exists, the method does not.
-    #[error("This address does not take that.")]
+    #[error("Method not allowed; see the Allow header.")]
     MethodNotAllowed,
     /// The form was not sent by a page of ours to this browser.
     #[error(
-        "This form is too old or came from elsewhere. Nothing was changed: go back, load the page again, and send it once more."
+        "This form has expired. Nothing was changed. Go back, reload the page and submit it again."
     )]
     Forged,
+    /// The user has yet to prove that their e-mail address is theirs.
+    #[error("Confirm your email address first: open the link we sent you. Nothing was changed.")]
+    Unverified,
     /// Asked for by a name that is not this machine's.
     #[error(
-        "The operators' console answers to localhost and loopback addresses alone: forward its port, or name it so."
+        "The operators' console answers only on localhost and loopback addresses. Forward its port and open localhost."
     )]
     WrongHost,
     /// A script's token is not the token.
     #[error("This is not the operators' token.")]
     WrongToken,
-    /// A script changes something for nobody.
+    /// A script changes something for no one.
     #[error(
-        "A change is kept with who made it: name the operator in the header Upscale-Operator, 1 to 100 characters."
+        "Changes are recorded with a name. Send yours in the header Upscale-Operator, 1 to 100 characters."
     )]
     Nameless,
     /// Too many wrong tokens; the seconds until one is looked at again.
     #[error("Too many wrong tokens were tried. Wait {0} s and try again.")]
     TooMany(i64),
     /// The form is larger than any of ours.
-    #[error("The form is too large or broke off.")]
+    #[error("The form is too large or incomplete.")]
     BadForm,
-    /// More pages than anybody looks at; seconds until there are more.
-    #[error("Too many pages at once. Wait a moment and load this one again.")]
+    /// More pages than anyone looks at; seconds until there are more.
+    #[error("Too many requests. Wait a moment and reload this page.")]
     TooFast(i64),
     /// The store or the processor is busy; the detail is for the log alone.
-    #[error("The service is busy for a moment. Nothing was changed: try again.")]
+    #[error("The service is busy. Nothing was changed. Try again in a moment.")]
     Busy(String),
+    /// The store's answer was lost after it had been told to commit; the detail is for the log alone.
+    #[error(
+        "The outcome is unknown: the connection to the database was lost. Check whether the change was made, then try again."
+    )]
+    OutcomeUnknown(String),
     /// Our fault; the detail is for the log alone.
-    #[error("Something went wrong on our side.")]
+    #[error("Internal error. Retry; if it persists, contact support with the request ID.")]
     Broken(String),
 }
 
@@ -63,6 +71,7 @@ impl From<StoreError> for ConsoleError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(detail) => Self::Busy(detail),
+            StoreError::OutcomeUnknown(detail) => Self::OutcomeUnknown(detail),
             StoreError::Refused(detail) | StoreError::Corrupt(detail) => Self::Broken(detail),
         }
     }
@@ -98,6 +107,13 @@ struct ErrorPage<'a> {
     icon: &'static str,
 }
 
+/// What an answer that is no page says, to be shown with the console's navigation.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) title: &'static str,
+    pub(crate) message: String,
+}
+
 impl ConsoleError {
     fn row(&self) -> (StatusCode, &'static str) {
         match self {
@@ -105,13 +121,15 @@ impl ConsoleError {
             Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Not possible"),
             Self::Forged => (StatusCode::FORBIDDEN, "Not accepted"),
+            Self::Unverified => (StatusCode::FORBIDDEN, "Not confirmed yet"),
             Self::WrongHost => (StatusCode::MISDIRECTED_REQUEST, "Not here"),
             Self::WrongToken => (StatusCode::UNAUTHORIZED, "Not known"),
-            Self::Nameless => (StatusCode::BAD_REQUEST, "Who are you?"),
+            Self::Nameless => (StatusCode::BAD_REQUEST, "Name missing"),
             Self::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "Too many tries"),
             Self::BadForm => (StatusCode::BAD_REQUEST, "Not accepted"),
             Self::TooFast(_) => (StatusCode::TOO_MANY_REQUESTS, "Too fast"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
+            Self::OutcomeUnknown(_) => (StatusCode::GATEWAY_TIMEOUT, "Not known"),
             Self::Broken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "Broken"),
         }
     }
@@ -121,7 +139,7 @@ impl ConsoleError {
     /// What the line of the request says beside it.
     fn trouble(self) -> Option<PageTrouble> {
         let (detail, is_broken) = match self {
-            Self::Busy(detail) => (detail, false),
+            Self::Busy(detail) | Self::OutcomeUnknown(detail) => (detail, false),
             Self::Broken(detail) => (detail, true),
             _ => return None,
         };
@@ -130,7 +148,7 @@ impl ConsoleError {
 
     fn add_headers(&self, headers: &mut HeaderMap) {
         match self {
-            Self::Busy(_) => {
+            Self::Busy(_) | Self::OutcomeUnknown(_) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             Self::TooMany(seconds) => {
@@ -167,6 +185,7 @@ impl IntoResponse for ConsoleError {
         let html = page.render().unwrap_or_default();
         let mut response = (status, Html(html)).into_response();
         self.add_headers(response.headers_mut());
+        response.extensions_mut().insert(Said { title, message });
         if let Some(trouble) = self.trouble() {
             response.extensions_mut().insert(trouble);
         }

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 
 use upscale_core::Timestamp;
+use upscale_store::KeyCursor;
 
 /// The records of one page.
 pub(crate) struct Page<T> {
@@ -41,6 +42,12 @@ impl<T> Page<T> {
 /// A moment and what tells records of one moment apart, as a link has them.
 pub(crate) fn cursor(at: Timestamp, id: impl Display) -> String {
     format!("{}-{id}", at.micros())
+}
+
+/// The same of a key, whose list has two parts.
+pub(crate) fn key_cursor(after: &KeyCursor) -> String {
+    let part = if after.is_live { "live" } else { "revoked" };
+    format!("{part}-{}", cursor(after.created_at, after.id))
 }
 
 /// None for anything that [`cursor`] cannot have written.

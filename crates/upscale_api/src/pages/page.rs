@@ -1,5 +1,5 @@
 //! What every page has: the layout around it and the files that it names, and headers that let it load nothing from elsewhere, be framed by
-//! nobody and leave nothing behind. What stands in its navigation each console says itself.
+//! no one and leave nothing behind. What stands in its navigation each console says itself.
 
 use askama::Template;
 use axum::{
@@ -9,7 +9,7 @@ use axum::{
 };
 
 use super::{
-    assets::{ICON_URL, SCRIPT_URL, STYLE_URL, find_asset},
+    assets::{COMPARE_URL, ICON_URL, SCRIPT_URL, STYLE_URL, find_asset},
     error::ConsoleError,
 };
 
@@ -32,10 +32,14 @@ pub(crate) struct Layout {
     pub(crate) here: &'static str,
     /// One sentence about what was just done.
     pub(crate) notice: Option<&'static str>,
+    /// Whether who is signed in has yet to prove their address.
+    pub(crate) must_verify: bool,
     /// Address of the stylesheet.
     pub(crate) style: &'static str,
     /// Address of the script.
     pub(crate) script: &'static str,
+    /// Address of the script of comparisons.
+    pub(crate) compare: &'static str,
     /// Address of the icon.
     pub(crate) icon: &'static str,
 }
@@ -47,6 +51,8 @@ pub(crate) struct Link {
     pub(crate) url: &'static str,
     /// What it says.
     pub(crate) name: &'static str,
+    /// Its drawing among `pages/icons.html`.
+    pub(crate) icon: &'static str,
 }
 
 impl Layout {
@@ -66,8 +72,10 @@ impl Layout {
             links,
             here,
             notice: None,
+            must_verify: false,
             style: &STYLE_URL,
             script: &SCRIPT_URL,
+            compare: &COMPARE_URL,
             icon: &ICON_URL,
         }
     }

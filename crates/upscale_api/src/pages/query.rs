@@ -9,10 +9,11 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, value},
 };
-use upscale_core::{AccountId, Id, TaskId};
-use upscale_store::{AccountCursor, PaymentCursor, TaskCursor, TaskFilter};
+use time::{Date, format_description::StaticFormatDescription, macros::format_description};
+use upscale_core::{AccountId, Id, KeyId, TaskId};
+use upscale_store::{AccountCursor, KeyCursor, PaymentCursor, TaskCursor, TaskFilter};
 
-use super::listing::parse_cursor;
+use super::{listing::parse_cursor, shown::moment};
 
 /// The query of a page; `T` has a field for each name that the page knows: text, or an option [`read`] as [`Asked`].
 pub(crate) struct PageQuery<T>(pub(crate) T);
@@ -82,6 +83,35 @@ impl TasksOf {
     }
 }
 
+/// `?after=`: the keys of an account after this one.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct KeysAfter {
+    #[serde(deserialize_with = "read")]
+    pub(crate) after: Option<KeyCursor>,
+}
+
+/// A UTC day by its number since 1970, as date fields write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Day(pub(crate) i64);
+
+const DATE: StaticFormatDescription = format_description!("[year]-[month]-[day]");
+
+impl Day {
+    /// `2026-01-15`.
+    pub(crate) fn text(self) -> String {
+        let at = moment(self.0.saturating_mul(86_400));
+        at.format(DATE).unwrap_or_default()
+    }
+}
+
+impl Asked for Day {
+    fn parse(text: &str) -> Option<Self> {
+        let date = Date::parse(text, DATE).ok()?;
+        Some(Self((date - moment(0).date()).whole_days()))
+    }
+}
+
 impl<const PREFIX: u32> Asked for Id<PREFIX> {
     fn parse(text: &str) -> Option<Self> {
         Self::parse(text)
@@ -114,9 +144,41 @@ impl Asked for AccountCursor {
     }
 }
 
+impl Asked for KeyCursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (is_live, rest) = match text.split_once('-')? {
+            ("live", rest) => (true, rest),
+            ("revoked", rest) => (false, rest),
+            _ => return None,
+        };
+        let (created_at, id) = parse_cursor(rest, KeyId::parse)?;
+        Some(Self {
+            is_live,
+            created_at,
+            id,
+        })
+    }
+}
+
 impl Asked for PaymentCursor {
     fn parse(text: &str) -> Option<Self> {
         let (first_at, id) = parse_cursor(text, |id| Some(id.to_owned()))?;
         Some(Self { first_at, id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_reads_back_and_nothing_else_is_one() {
+        for text in ["1970-01-01", "2026-01-15", "2028-02-29"] {
+            assert_eq!(Day::parse(text).map(Day::text).as_deref(), Some(text));
+        }
+        assert_eq!(Day::parse("2026-01-15"), Some(Day(20_468)));
+        for wrong in ["", "2026-02-29", "15.1.2026", "2026-1-5", "99999-01-01"] {
+            assert_eq!(Day::parse(wrong), None, "{wrong}");
+        }
     }
 }

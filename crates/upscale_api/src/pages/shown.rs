@@ -18,6 +18,8 @@ pub(crate) struct Moment {
 
 const TEXT: StaticFormatDescription =
     format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute]:[second]");
+const DATE: StaticFormatDescription =
+    format_description!("[day padding:none] [month repr:short] [year]");
 const DAY: StaticFormatDescription = format_description!("[day padding:none] [month repr:short]");
 
 impl Moment {
@@ -61,6 +63,20 @@ pub(crate) fn grouped(number: impl fmt::Display) -> String {
         grouped.push(digit);
     }
     grouped + rest
+}
+
+/// How long before `now` that was: `5 minutes ago`; a date, where it is more than four weeks.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let seconds = now.seconds_since(at).max(0);
+    let (count, unit) = match seconds {
+        0..60 => return "just now".to_owned(),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        86_400..2_419_200 => (seconds / 86_400, "day"),
+        _ => return moment(at.unix_seconds()).format(DATE).unwrap_or_default(),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural} ago")
 }
 
 /// `840 ms`, `3.2 s`, `4 min 10 s`.
@@ -133,6 +149,20 @@ mod tests {
         assert_eq!(
             [999_999, 1_000_000, 59_999_999, 250_000_000].map(duration),
             ["999 ms", "1.0 s", "59.9 s", "4 min 10 s"]
+        );
+        let now = Timestamp::from_micros(1_767_268_800_000_000);
+        let then = |seconds: i64| ago(now.plus_seconds(-seconds), now);
+        assert_eq!(
+            [-5, 59, 60, 7_199, 86_400, 172_800, 2_419_200].map(then),
+            [
+                "just now",
+                "just now",
+                "1 minute ago",
+                "1 hour ago",
+                "1 day ago",
+                "2 days ago",
+                "4 Dec 2025"
+            ]
         );
         assert_eq!(
             [812, 1_450, 20_971_520].map(bytes),

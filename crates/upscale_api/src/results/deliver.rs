@@ -1,5 +1,5 @@
-//! `GET /r/{token}.png`: checks the URL, then streams the file, or sends the client on to the bucket that holds it,
-//! so that no result byte passes through here. A URL that we did not sign names nothing: 404, the same for every
+//! `GET /r/{token}.png`: checks the URL, then streams the file, from a directory or a bucket; or sends the client on to the
+//! bucket, so that no result byte passes through here. A URL that we did not sign names nothing: 404, the same for every
 //! file that exists and every one that does not.
 
 use axum::{
@@ -18,10 +18,11 @@ use crate::{
     client_address::ClientAddress,
     error::ApiError,
     places::{Owner, Place},
+    task_body::add_look,
     trail::Followed,
 };
 
-/// Seconds that a bucket honours a link: time to follow it, not to keep it. Whoever comes back asks here again, so
+/// Seconds that a bucket honours a link: time to follow it, not to keep it. Anyone who comes back asks here again, so
 /// that expiry, retention and rotated keys are judged in one place.
 const LINK_SECONDS: u64 = 300;
 
@@ -84,7 +85,7 @@ fn check_still_there(
     Ok(())
 }
 
-/// 307, so that method, range and conditions are asked again of the bucket; none when the file is here.
+/// 307, so that method, range and conditions are asked again of the bucket; none when the file is served here.
 async fn send_on(
     state: &ApiState,
     record: &ResultRecord,
@@ -95,7 +96,7 @@ async fn send_on(
         file_name: &file_name(record),
         seconds: LINK_SECONDS,
     };
-    let Some(url) = state.results.link(&record.file.name, &link).await? else {
+    let Some(url) = state.link_elsewhere(&record.file.name, &link).await? else {
         return Ok(None);
     };
     let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
@@ -185,6 +186,7 @@ fn add_headers(record: &ResultRecord, etag: &str, lifetime_seconds: i64, headers
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    add_look(&record.file, headers);
     insert(headers, header::ETAG, etag.to_owned());
     let cache = format!("private, no-transform, max-age={lifetime_seconds}");
     insert(headers, header::CACHE_CONTROL, cache);

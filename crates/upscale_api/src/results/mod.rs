@@ -2,8 +2,10 @@
 //! answers. Files themselves belong to the store.
 
 mod deliver;
+mod delivery;
 mod range;
 mod sign;
 
 pub(crate) use deliver::{deliver, etag_matches};
+pub use delivery::ResultDelivery;
 pub(crate) use sign::SigningKeys;

@@ -1,5 +1,5 @@
 //! Result URLs: `{result_url}/r/{token}.png?expires=…&key=…&signature=…`, HMAC-SHA256 over path, expiry
-//! and key id. Whoever holds one may download one file until it expires, and can make no other.
+//! and key id. Anyone who holds one may download one file until it expires, and can make no other.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
 //! The way to a payment: the price table, a checkout that is kept, and the page where it is paid. The one call to Stripe (a
-//! Checkout Session) is made by whoever starts the service and handed in: this room opens no connections.
+//! Checkout Session) is made by anyone who starts the service and handed in: this room opens no connections.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -47,7 +47,7 @@ pub struct NewSession {
 #[error("Stripe made no session: {0}")]
 pub struct SessionError(pub String);
 
-/// What becomes of somebody's wish to buy.
+/// What becomes of someone's wish to buy.
 #[derive(Debug)]
 pub enum BuyOutcome {
     /// Send them here.

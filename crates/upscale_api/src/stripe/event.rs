@@ -15,7 +15,7 @@ pub(super) fn parse(body: &[u8], is_live: bool) -> Result<PaymentEvent, NotUsabl
     let event: Value = serde_json::from_slice(body).map_err(|_| NotUsable("JSON object"))?;
     let id = text(&event, "id").ok_or(NotUsable("id"))?;
     let kind = text(&event, "type").ok_or(NotUsable("type"))?;
-    // Test payments must buy nothing where real ones do, even if somebody set up both secrets.
+    // Test payments must buy nothing where real ones do, even if someone set up both secrets.
     let is_of_this_mode = event["livemode"].as_bool() == Some(is_live);
     let news = if is_of_this_mode {
         news(&kind, &event["data"]["object"])?

@@ -24,7 +24,7 @@ pub(super) enum Distrust {
     Wrong,
 }
 
-/// What the header says, before anybody looks at the body.
+/// What the header says, before anyone looks at the body.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     /// As it was signed.
@@ -61,7 +61,7 @@ pub(super) fn read(header: &[u8], now_seconds: i64) -> Result<Claim<'_>, Distrus
 }
 
 impl Claim<'_> {
-    /// Whether the body was signed by somebody who knows one of the secrets.
+    /// Whether the body was signed by someone who knows one of the secrets.
     pub(super) fn check(&self, body: &[u8], secrets: &[String]) -> Result<(), Distrust> {
         let fits = |secret: &String| fits(secret, self.signed_at, body, &self.signatures);
         match secrets.iter().any(fits) {

@@ -24,7 +24,7 @@ use crate::{
 /// Events are a few kilobytes; a dispute with its evidence is the largest.
 const BODY_BYTES_MAX: usize = 512 * 1024;
 
-/// Takes in one event. The header is looked at before the body is: whoever cannot even say when they signed makes nobody
+/// Takes in one event. The header is looked at before the body is: anyone who cannot even say when they signed makes no one
 /// wait.
 pub(crate) async fn receive(
     State(state): State<ApiState>,
@@ -72,9 +72,12 @@ async fn record(state: &ApiState, stripe: &Stripe, body: &[u8]) -> Result<&'stat
 
 fn refuse(state: &ApiState, distrust: Distrust) -> ApiError {
     let (why, message) = match distrust {
-        Distrust::Unreadable => ("unsigned", "The Stripe-Signature header says nothing."),
+        Distrust::Unreadable => (
+            "unsigned",
+            "The Stripe-Signature header is empty or malformed.",
+        ),
         Distrust::Stale => ("stale", "The event was signed more than five minutes ago."),
-        Distrust::Wrong => ("forged", "The Stripe-Signature header does not fit."),
+        Distrust::Wrong => ("forged", "The Stripe-Signature header does not match."),
     };
     if state.refusals.may_write(why) {
         tracing::warn!(why, "a call to Stripe's webhook was refused");
@@ -98,7 +101,7 @@ fn tell(event: &str, kind: &str, outcome: &PaymentOutcome) {
                 event,
                 kind,
                 reason,
-                "a payment does not fit its order: nobody was credited"
+                "a payment does not match its order: no account was credited"
             );
             count("refused");
         }

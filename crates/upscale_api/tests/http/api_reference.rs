@@ -1,4 +1,5 @@
-//! `docs/api-reference.md` is made of the OpenAPI description, so that people and programs are told the same.
+//! `docs/api-reference.md` is made of the OpenAPI description and of programs that their languages' tools check, so that
+//! people and programs read the same.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -7,16 +8,99 @@ use serde_json::{Map, Value};
 const HEAD: &str = "\
 # API reference
 
-Made of [openapi.json](openapi.json) by `UPDATE_OPENAPI=1 cargo test -p upscale_api --test http reference`; do not edit it by
-hand. The service serves the same description at `/openapi.json`.
+The API has two endpoints: one creates a task, one reads it. The same description for programs is at `/openapi.json` of your service
+([OpenAPI 3.1](openapi.json)).
 
-Paths are below the address that your operator gives you. Every request needs `Authorization: Bearer <API_KEY>`; keys belong on
-servers, never in a browser or an app. Times are UTC, credits are numbers with up to three decimals. What each error means and
-what to do: [Errors and retries](errors.md); what things cost and how much is allowed: [Limits and money](limits-and-money.md).
-
-`GET /healthz` and `GET /readyz` are for balancers and need no key. Result files come from the address in `result.url`, which
-needs no key either: GET and HEAD, ranges, `ETag`; follow redirects.
+- **Base URL**: your operator gives it to you.
+- **Authentication**: `Authorization: Bearer <API_KEY>` on every request. Keep keys on servers, never in a browser or an app.
+- **Values**: times are UTC. Credits are numbers with up to three decimals.
+- **Errors**: [Errors and retries](errors.md) lists every code and what to do. [Limits and billing](limits-and-money.md) has the limits.
+- **Result files** are at `result.url` and need no key. GET and HEAD, ranges and `ETag` work; follow redirects.
+- **Health checks**: `GET /healthz` and `GET /readyz` need no key.
 ";
+
+/// Fields as the contract lists them; a field that is not here fails the test.
+const FIELD_ORDER: [&str; 21] = [
+    "image_url",
+    "scale",
+    "face_enhance",
+    "output_format",
+    "id",
+    "object",
+    "status",
+    "urls",
+    "get",
+    "result",
+    "url",
+    "format",
+    "error",
+    "type",
+    "code",
+    "message",
+    "request_id",
+    "usage",
+    "credits_reserved",
+    "credits_charged",
+    "refund_status",
+];
+
+/// Objects from the request to the parts of the answers.
+const OBJECT_ORDER: [&str; 13] = [
+    "CreateUpscaleBody",
+    "TaskBody",
+    "ProcessingTask",
+    "SucceededTask",
+    "FailedTask",
+    "Urls",
+    "ResultLink",
+    "Failure",
+    "ReservedUsage",
+    "ChargedUsage",
+    "RefundedUsage",
+    "ErrorBody",
+    "ErrorFields",
+];
+
+/// Examples of a task in the order of its life.
+const EXAMPLES: [(&str, &str); 4] = [
+    ("processing", "Processing"),
+    ("succeeded", "Succeeded"),
+    ("failed, refund pending", "Failed, the refund is under way"),
+    ("failed, refunded", "Failed and refunded"),
+];
+
+const CREATE_WITH_CURL: &str = r#"curl -s "$UPSCALE_API/api/v1/upscales" \
+  -H "Authorization: Bearer $UPSCALE_API_KEY" \
+  -H "Content-Type: application/json" \
+  -H "Idempotency-Key: picture-0001" \
+  -d '{"image_url": "https://images.example.com/photo.jpg", "scale": 2}'
+"#;
+
+const READ_WITH_CURL: &str = r#"curl -s "$UPSCALE_API/api/v1/upscales/ups_…" \
+  -H "Authorization: Bearer $UPSCALE_API_KEY" -H "Prefer: wait=30"
+"#;
+
+/// One endpoint's programs: curl's is run by the test of the documents, the others are compiled by their own tools.
+struct Programs {
+    curl: &'static str,
+    python: &'static str,
+    typescript: &'static str,
+    rust: &'static str,
+}
+
+const CREATE: Programs = Programs {
+    curl: CREATE_WITH_CURL,
+    python: include_str!("../../../../clients/python/tests/create_task.py"),
+    typescript: include_str!("../../../../clients/typescript/example/create_task.ts"),
+    rust: include_str!("../../../upscale_client/tests/example/create_task.rs"),
+};
+
+const READ: Programs = Programs {
+    curl: READ_WITH_CURL,
+    python: include_str!("../../../../clients/python/tests/read_task.py"),
+    typescript: include_str!("../../../../clients/typescript/example/read_task.ts"),
+    rust: include_str!("../../../upscale_client/tests/example/read_task.rs"),
+};
 
 /// Rewrites the committed page when `UPDATE_OPENAPI` is set, and fails when it differs otherwise.
 #[test]
@@ -37,12 +121,16 @@ fn reference(description: &Value) -> String {
     let mut page = HEAD.to_owned();
     for (path, verbs) in object(&description["paths"]) {
         for (verb, operation) in object(verbs) {
-            page += &format!("\n## {} {path}\n", verb.to_uppercase());
+            // As code: mdBook takes a heading's `{id}` for an attribute and drops it.
+            page += &format!("\n## `{} {path}`\n", verb.to_uppercase());
             operation_of(&mut page, operation);
         }
     }
     page += "\n## Objects\n";
-    for (name, schema) in object(&description["components"]["schemas"]) {
+    let schemas = object(&description["components"]["schemas"]);
+    assert_eq!(schemas.len(), OBJECT_ORDER.len(), "{schemas:?}");
+    for name in OBJECT_ORDER {
+        let schema = &schemas[name];
         page += &format!("\n### {name}\n\n{}\n", text(&schema["description"]));
         schema_of(&mut page, schema);
     }
@@ -51,56 +139,61 @@ fn reference(description: &Value) -> String {
 
 fn operation_of(page: &mut String, operation: &Value) {
     let (summary, words) = (&operation["summary"], &operation["description"]);
-    write!(page, "\n{}.", text(summary)).unwrap();
-    if words.is_string() {
-        write!(page, " {}", text(words)).unwrap();
-    }
-    *page += "\n\n| parameter | in | required | |\n|---|---|---|---|\n";
+    write!(page, "\n{}. {}\n", text(summary), text(words)).unwrap();
+    let is_create = operation["requestBody"].is_object();
+    programs_of(page, if is_create { &CREATE } else { &READ });
+    *page += "\n**Request**\n\n| parameter | in | required | |\n|---|---|---|---|\n";
     for parameter in operation["parameters"].as_array().unwrap() {
-        let required = if parameter["required"] == true {
-            "yes"
-        } else {
-            "no"
-        };
+        let required = yes_or_no(parameter["required"] == true);
         let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
         let rule = rule(&parameter["schema"]);
         let words = sentence(&text(&parameter["description"]), &rule);
         writeln!(page, "| `{name}` | {place} | {required} | {words} |").unwrap();
     }
-    let body = &operation["requestBody"];
-    if body.is_object() {
-        let content = &body["content"]["application/json"];
-        let schema = link(&content["schema"]);
-        let example = serde_json::to_string(&content["example"]).unwrap();
-        let words = text(&body["description"]);
+    if is_create {
+        let body = &operation["requestBody"];
+        let schema = link(&body["content"]["application/json"]["schema"]);
+        write!(page, "\nBody: {schema}. {}\n", text(&body["description"])).unwrap();
+    }
+    answers_of(page, object(&operation["responses"]), is_create);
+}
+
+fn programs_of(page: &mut String, programs: &Programs) {
+    for (name, language, program) in [
+        ("curl", "sh", programs.curl),
+        ("Python", "python", programs.python),
+        ("TypeScript", "ts", programs.typescript),
+        ("Rust", "rust", programs.rust),
+    ] {
+        let is_comment = |line: &&str| line.starts_with("//") || line.starts_with("# ");
+        let lines: Vec<&str> = program.lines().skip_while(is_comment).collect();
+        let program = lines.join("\n");
         write!(
             page,
-            "\nBody: {schema}. {words}\n\n```json\n{example}\n```\n"
+            "\n{name}:\n\n```{language}\n{}\n```\n",
+            program.trim()
         )
         .unwrap();
     }
-    *page += "\n| status | | body | headers |\n|---|---|---|---|\n";
-    for (status, answer) in object(&operation["responses"]) {
-        let headers = answer["headers"].as_object();
-        let names = headers
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| format!("`{name}`"));
-        let names: Vec<_> = names.collect();
+}
+
+fn answers_of(page: &mut String, answers: &Map<String, Value>, is_create: bool) {
+    *page += "\n**Response**\n\n| status | | body | headers |\n|---|---|---|---|\n";
+    for (status, answer) in answers {
+        let headers = answer["headers"].as_object().into_iter().flatten();
+        let names: Vec<_> = headers.map(|(name, _)| format!("`{name}`")).collect();
         let body = link(&answer["content"]["application/json"]["schema"]);
         let words = text(&answer["description"]);
-        writeln!(
-            page,
-            "| {status} | {words} | {body} | {} |",
-            names.join(", ")
-        )
-        .unwrap();
+        let names = names.join(", ");
+        writeln!(page, "| {status} | {words} | {body} | {names} |").unwrap();
     }
-    let first = object(&operation["responses"]).iter().next().unwrap().1;
-    let examples = first["content"]["application/json"]["examples"].as_object();
-    for (name, example) in examples.into_iter().flatten() {
-        let shown = serde_json::to_string_pretty(&example["value"]).unwrap();
-        write!(page, "\nA task that is {name}:\n\n```json\n{shown}\n```\n").unwrap();
+    let first = answers.values().next().unwrap();
+    let examples = object(&first["content"]["application/json"]["examples"]);
+    assert_eq!(examples.len(), EXAMPLES.len(), "{examples:?}");
+    // A create answers with a task that is processing, but for a replay; a read shows them all.
+    for (name, words) in EXAMPLES.iter().take(if is_create { 1 } else { 4 }) {
+        let shown = in_order(&examples[*name]["value"], 0);
+        write!(page, "\n{words}:\n\n```json\n{shown}\n```\n").unwrap();
     }
 }
 
@@ -112,19 +205,43 @@ fn schema_of(page: &mut String, schema: &Value) {
     }
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     *page += "\n| field | type | required | |\n|---|---|---|---|\n";
-    for (name, field) in object(&schema["properties"]) {
-        let is_required = if required.iter().any(|one| one == name) {
-            "yes"
-        } else {
-            "no"
-        };
+    for (name, field) in fields(object(&schema["properties"])) {
+        let required = yes_or_no(required.iter().any(|one| one == name));
         let kind = match link(field) {
             link if link.is_empty() => text(&field["type"]),
             link => link,
         };
         let words = sentence(&text(&field["description"]), &rule(field));
-        writeln!(page, "| `{name}` | {kind} | {is_required} | {words} |").unwrap();
+        writeln!(page, "| `{name}` | {kind} | {required} | {words} |").unwrap();
     }
+}
+
+/// The members of an object in the contract's order.
+fn fields(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let place = |name: &str| {
+        let place = FIELD_ORDER.iter().position(|field| *field == name);
+        place.unwrap_or_else(|| panic!("{name} has no place in FIELD_ORDER"))
+    };
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(name, _)| place(name));
+    members
+}
+
+/// Indented JSON with its members in the contract's order.
+fn in_order(value: &Value, depth: usize) -> String {
+    let Some(members) = value.as_object() else {
+        return value.to_string();
+    };
+    let indent = "  ".repeat(depth + 1);
+    let members: Vec<_> = fields(members)
+        .into_iter()
+        .map(|(name, value)| format!("{indent}\"{name}\": {}", in_order(value, depth + 1)))
+        .collect();
+    format!("{{\n{}\n{}}}", members.join(",\n"), "  ".repeat(depth))
+}
+
+fn yes_or_no(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
 }
 
 /// Bounds, values and default, as far as a person wants them: patterns are for programs.
@@ -138,13 +255,17 @@ fn rule(schema: &Value) -> String {
         (Value::Number(least), Value::Number(most)) => {
             rules.push(format!("{least} to {most} characters"));
         }
-        (_, Value::Number(most)) => rules.push(format!("at most {most} characters")),
+        (_, Value::Number(most)) => rules.push(format!("At most {most} characters")),
         _ => {}
     }
     if !schema["default"].is_null() {
         rules.push(format!("default `{}`", schema["default"]));
     }
-    rules.join("; ")
+    let rules = rules.join("; ");
+    match rules.strip_prefix("default") {
+        Some(rest) => format!("Default{rest}"),
+        None => rules,
+    }
 }
 
 fn sentence(words: &str, rule: &str) -> String {

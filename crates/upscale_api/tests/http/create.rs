@@ -19,7 +19,7 @@ async fn an_accepted_create_is_202_with_exactly_the_contracts_processing_task() 
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.number("retry-after"), 3);
-        let account = app.store.accounts().find(&app.account).await.unwrap().unwrap();
+        let account = app.account_now().await;
         assert_eq!(account.reserved.to_string(), "0.7");
         assert_eq!(account.available.to_string(), "99.3");
     })
@@ -94,13 +94,7 @@ async fn each_fault_of_the_body_has_its_code_and_reserves_nothing() {
             assert_eq!(answer.json()["error"]["type"], "invalid_request_error");
             assert!(answer.header("x-ratelimit-remaining").is_some());
         }
-        let account = app
-            .store
-            .accounts()
-            .find(&app.account)
-            .await
-            .unwrap()
-            .unwrap();
+        let account = app.account_now().await;
         assert_eq!(account.available.to_string(), "100");
         app.created("faulty-body-1").await;
     })

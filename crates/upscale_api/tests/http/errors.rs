@@ -34,6 +34,8 @@ async fn a_wrong_method_is_405_and_names_the_right_ones() {
             ("/api/v1/upscales", "POST"),
             ("/api/v1/upscales/ups_x", "GET,HEAD"),
             ("/openapi.json", "GET,HEAD"),
+            ("/clients", "GET,HEAD"),
+            ("/clients/upscale-api-0.1.0.tgz", "GET,HEAD"),
             ("/healthz", "GET,HEAD"),
         ] {
             let methods = [

@@ -1,7 +1,7 @@
 //! Connections that hold a place without using it, and shutdown. Small limits are set and the connection
 //! must end by itself; how soon is not measured.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -106,11 +106,7 @@ async fn a_body_that_does_not_come_is_400_and_ends_the_connection() {
         body_timeout: Duration::from_millis(200),
         ..ApiLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
-    with_app_set(settings, async |app: &App| {
+    with_app_set(Settings::limited(api), async |app: &App| {
         let head = format!(
             "POST /api/v1/upscales HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{",
             app.key
@@ -131,11 +127,7 @@ async fn a_request_that_takes_too_long_is_504_and_still_shows_the_window() {
         body_timeout: Duration::from_secs(600),
         ..ApiLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
-    with_app_set(settings, async |app: &App| {
+    with_app_set(Settings::limited(api), async |app: &App| {
         let head = format!(
             "POST /api/v1/upscales HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Length: 100\r\n\r\n{{",
             app.key
@@ -302,11 +294,7 @@ async fn more_downloads_than_may_be_sent_are_503_and_to_be_retried_and_probes_ar
             .unwrap()
             .to_owned();
         let path = url.strip_prefix(&format!("http://{}", app.files)).unwrap();
-        let mut held = TcpStream::connect(app.files).await.unwrap();
-        let ask = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-        held.write_all(ask.as_bytes()).await.unwrap();
-        let mut first = [0; 4_096];
-        assert!(held.read(&mut first).await.unwrap() > 0);
+        let held = begin_download(app.files, path).await;
         let refused = app.download("GET", &url).send().await;
         refused.expect(503, "service_unavailable");
         assert_eq!(refused.header("retry-after"), Some("1"));
@@ -321,12 +309,55 @@ async fn more_downloads_than_may_be_sent_are_503_and_to_be_retried_and_probes_ar
     .await;
 }
 
+#[tokio::test]
+async fn downloads_from_the_apis_own_listener_hold_places_of_their_own_and_nobody_elses() {
+    let places = PlaceLimits {
+        downloads: 1,
+        public: 1,
+        keyed: 2,
+        ..PlaceLimits::default()
+    };
+    with_app_set(with_places(places), async |app: &App| {
+        let id = app.created("held-on-the-api").await;
+        app.succeed_next(&vec![7; 64 << 20]).await;
+        let url = app.read(&id).await.json()["result"]["url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = url.strip_prefix(&format!("http://{}", app.files)).unwrap();
+        app.keep_secret(path.split_once('?').unwrap().1);
+        let _held = begin_download(app.api, path).await;
+        for listener in [app.api, app.files] {
+            let refused = app
+                .request_without_key("GET", path)
+                .to(listener)
+                .send()
+                .await;
+            refused.expect(503, "service_unavailable");
+        }
+        assert_eq!(app.created_with_status("beside-a-download").await, 202);
+        assert_eq!(app.read(&id).await.status, 200);
+        for path in ["/openapi.json", "/readyz"] {
+            let answer = app.request_without_key("GET", path).send().await;
+            assert_eq!(answer.status, 200, "{path}");
+        }
+    })
+    .await;
+}
+
+/// A download of which the first bytes were read and no more.
+async fn begin_download(listener: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(listener).await.unwrap();
+    let ask = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    let mut first = [0; 4_096];
+    assert!(stream.read(&mut first).await.unwrap() > 0);
+    stream
+}
+
 fn with_places(places: PlaceLimits) -> Settings {
-    Settings {
-        api: ApiLimits {
-            places,
-            ..ApiLimits::default()
-        },
-        ..Settings::default()
-    }
+    Settings::limited(ApiLimits {
+        places,
+        ..ApiLimits::default()
+    })
 }

@@ -24,7 +24,7 @@ use upscale_core::{
     AccountId, ApiKey, Clock, Credits, FailureMessage, Permission, ResultFile, TaskId, Timestamp,
     hex, random_token,
 };
-use upscale_store::{Results, Settlement, Store, StoreOptions};
+use upscale_store::{Account, Results, Settlement, Store, StoreOptions};
 
 use crate::client::{Answer, send};
 
@@ -53,6 +53,16 @@ pub(crate) struct Settings {
     pub(crate) serve: ServeLimits,
     pub(crate) store: StoreOptions,
     pub(crate) stripe: Option<Stripe>,
+}
+
+impl Settings {
+    /// With other limits of the API.
+    pub(crate) fn limited(api: ApiLimits) -> Self {
+        Self {
+            api,
+            ..Self::default()
+        }
+    }
 }
 
 /// Runs a test on an application with one paid account of 100 credits.
@@ -125,6 +135,7 @@ pub(crate) async fn paid_account(store: &Store, credits: &str) -> (AccountId, St
         .create_key(&account, Permission::All, "")
         .await
         .unwrap()
+        .made()
         .unwrap();
     (account, key.reveal().to_owned())
 }
@@ -179,6 +190,27 @@ impl App {
         }
     }
 
+    /// Lets this many hours pass, two more while the service runs, and sweeps as it does; how many files went.
+    pub(crate) async fn sweep_after_hours(&self, hours: i64) -> u32 {
+        let sweep = async || self.store.sweep(&self.results).await.unwrap();
+        self.clock.advance_seconds(hours * 3_600);
+        let mut removed = sweep().await;
+        for _ in 0..3 {
+            for _ in 0..60 {
+                self.clock.advance_seconds(60);
+                self.store.look_at_clock().await.unwrap();
+            }
+            removed += sweep().await;
+        }
+        removed
+    }
+
+    /// The account as it stands.
+    pub(crate) async fn account_now(&self) -> Account {
+        let found = self.store.accounts().find(&self.account).await;
+        found.unwrap().unwrap()
+    }
+
     /// A create request that is right in every point but for what the test changes.
     pub(crate) fn create(&self, idempotency_key: &str, body: &str) -> Asking<'_> {
         self.request("POST", "/api/v1/upscales")
@@ -222,6 +254,11 @@ impl App {
 
     /// Claims the oldest job as a worker would and ends it well, with these bytes as its result.
     pub(crate) async fn succeed_next(&self, bytes: &[u8]) -> ResultFile {
+        self.succeed_next_shown(bytes, b"").await
+    }
+
+    /// The same, with this thumbnail beside it; of an older program, where it is empty.
+    pub(crate) async fn succeed_next_shown(&self, bytes: &[u8], small: &[u8]) -> ResultFile {
         let claim = self
             .store
             .tasks()
@@ -235,7 +272,17 @@ impl App {
             size_bytes: bytes.len() as u64,
             width: 2,
             height: 2,
+            look: Some(upscale_core::Look::Natural),
+            preview: (!small.is_empty()).then_some(upscale_core::Preview {
+                thumbnail_bytes: small.len() as u32,
+                focus_permille: [125, 875],
+            }),
         };
+        if !small.is_empty() {
+            let small = Bytes::copy_from_slice(small);
+            let put = self.results.put_thumbnail(&file.name, small);
+            put.await.unwrap();
+        }
         self.results
             .put(&file.name, Bytes::copy_from_slice(bytes))
             .await
@@ -331,6 +378,12 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// To another listener.
+    pub(crate) fn to(mut self, listener: SocketAddr) -> Self {
+        self.to = listener;
+        self
+    }
+
     /// One more header.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers

@@ -74,7 +74,7 @@ async fn a_key_belongs_to_the_account_whichever_of_its_api_keys_sends_it() {
             .create_key(&app.account, Permission::Write, "")
             .await
             .unwrap();
-        let (_, sister) = made.unwrap();
+        let (_, sister) = made.made().unwrap();
         let asking = app
             .create("scoped-key-1", &image_body(""))
             .key(sister.reveal());
@@ -106,13 +106,7 @@ async fn forty_eight_identical_creates_at_once_give_one_task_and_no_error() {
             .iter()
             .filter(|answer| answer.header("idempotent-replayed").is_none());
         assert_eq!(fresh.count(), 1);
-        let account = app
-            .store
-            .accounts()
-            .find(&app.account)
-            .await
-            .unwrap()
-            .unwrap();
+        let account = app.account_now().await;
         assert_eq!(
             (account.active_tasks, account.reserved.to_string().as_str()),
             (1, "0.7")

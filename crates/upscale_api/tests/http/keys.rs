@@ -15,7 +15,7 @@ async fn key_with(app: &App, permission: Permission) -> (KeyId, String) {
         .create_key(&app.account, permission, "")
         .await
         .unwrap();
-    let (record, key) = made.unwrap();
+    let (record, key) = made.made().unwrap();
     (record.id, key.reveal().to_owned())
 }
 
@@ -65,6 +65,7 @@ async fn a_revoked_key_is_refused_from_the_next_request_on_and_a_rotated_one_aft
             .rotate_key(&id, 60)
             .await
             .unwrap()
+            .made()
             .unwrap();
         read().send().await.expect(404, "task_not_found");
         app.clock.advance_seconds(60);
@@ -113,7 +114,7 @@ async fn an_account_that_never_paid_is_403_before_anything_else_about_the_reques
             .create_key(&account, Permission::Read, "")
             .await
             .unwrap();
-        let key = made.unwrap().1.reveal().to_owned();
+        let key = made.made().unwrap().1.reveal().to_owned();
         let create = app.create("x", "not json").key(&key).send().await;
         create.expect(403, "api_access_required");
         assert_eq!(create.json()["error"]["type"], "permission_error");
@@ -138,7 +139,12 @@ async fn authentication_goes_before_every_fault_of_the_body() {
 async fn the_last_use_of_a_key_is_recorded_to_the_minute() {
     with_app(async |app: &App| {
         let last_used = async || {
-            let keys = app.store.accounts().list_keys(&app.account).await.unwrap();
+            let keys = app
+                .store
+                .accounts()
+                .list_keys(&app.account, None, 100)
+                .await
+                .unwrap();
             keys[0].last_used_at.map(|at| at.unix_seconds())
         };
         assert_eq!(last_used().await, None);
@@ -160,11 +166,7 @@ async fn failing_authentication_is_throttled_by_address_and_a_valid_key_there_ne
         failing_auth_per_minute: 3,
         ..ApiLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
-    with_app_set(settings, async |app: &App| {
+    with_app_set(Settings::limited(api), async |app: &App| {
         let unknown = unknown_key();
         let guess = || app.request("GET", "/api/v1/upscales/ups_x").key(&unknown);
         for _ in 0..3 {
@@ -189,11 +191,7 @@ async fn behind_a_trusted_proxy_each_client_is_throttled_on_its_own() {
         trusted_proxies: vec![parse_trusted_proxy("127.0.0.0/8").unwrap()],
         ..ApiLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
-    with_app_set(settings, async |app: &App| {
+    with_app_set(Settings::limited(api), async |app: &App| {
         let from = |client: &str| {
             let guess = app.request_without_key("GET", "/api/v1/upscales/ups_x");
             guess.header("x-forwarded-for", client)

@@ -27,4 +27,7 @@ mod queries;
 mod read;
 mod results;
 mod slow_sockets;
+mod storage;
 mod stripe;
+mod tls;
+mod waiting;

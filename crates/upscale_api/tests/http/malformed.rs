@@ -162,13 +162,7 @@ async fn broken_bodies_of_an_authenticated_create_make_no_task() {
                 .replacen("Host: a", &secret, 1);
             check(&name, &exchange(app.api, text.as_bytes()).await, false);
         }
-        let account = app
-            .store
-            .accounts()
-            .find(&app.account)
-            .await
-            .unwrap()
-            .unwrap();
+        let account = app.account_now().await;
         assert_eq!((account.active_tasks, account.accepted_today), (0, 0));
     })
     .await;

@@ -126,7 +126,7 @@ async fn read_through_the_api(app: &App, account: &AccountId, tasks: &Tasks, run
         .accounts()
         .create_key(account, Permission::All, "")
         .await;
-    let key = made.unwrap().unwrap().1;
+    let key = made.unwrap().made().unwrap().1;
     let read = async |id: &TaskId| {
         let path = format!("/api/v1/upscales/{id}");
         let answer = app.request("GET", &path).key(key.reveal()).send().await;

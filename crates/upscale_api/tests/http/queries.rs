@@ -58,6 +58,7 @@ async fn the_api_reads_no_query_and_minds_none() {
             for path in [
                 format!("/api/v1/upscales/{id}"),
                 "/openapi.json".to_owned(),
+                "/clients".to_owned(),
                 "/healthz".to_owned(),
                 "/readyz".to_owned(),
             ] {

@@ -34,6 +34,7 @@ async fn each_state_has_its_shape_and_its_headers() {
         assert_eq!(succeeded.header("retry-after"), None);
         assert_eq!(succeeded.header("cache-control"), Some("no-store"));
         assert_eq!(succeeded.header("x-result-sha256").map(str::len), Some(64));
+        assert_eq!(succeeded.header("x-result-look"), Some("natural"));
     })
     .await;
 }
@@ -51,7 +52,7 @@ async fn a_failed_task_says_why_and_that_the_credits_are_back() {
                 r#"{{"id":"{id}","object":"upscale","status":"failed","error":{{"code":"image_processing_failed","message":"The image is 1600 x 1000 = 1.6 MP, more than 1.5 MP for 2x. No credits were charged."}},"usage":{{"credits_charged":0,"refund_status":"refunded"}}}}"#
             )
         );
-        let account = app.store.accounts().find(&app.account).await.unwrap().unwrap();
+        let account = app.account_now().await;
         assert_eq!(account.available.to_string(), "100");
     })
     .await;
@@ -195,11 +196,7 @@ async fn reads_beyond_the_guard_are_429_for_this_account_alone() {
         reads_per_second: 1,
         ..ApiLimits::default()
     };
-    let settings = Settings {
-        api,
-        ..Settings::default()
-    };
-    with_app_set(settings, async |app: &App| {
+    with_app_set(Settings::limited(api), async |app: &App| {
         let id = app.created("guarded-1").await;
         let mut refused = 0;
         for _ in 0..50 {

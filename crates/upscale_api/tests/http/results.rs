@@ -179,8 +179,7 @@ async fn every_reading_mints_a_new_url_good_for_an_hour() {
 async fn after_retention_every_url_of_the_file_is_410_and_the_record_stays() {
     with_app(async |app: &App| {
         let (id, old) = succeeded(app, "retained-1", b"png").await;
-        app.clock.advance_seconds(48 * 3_600 + 1);
-        assert_eq!(app.store.sweep(&app.results).await.unwrap(), 1);
+        assert_eq!(app.sweep_after_hours(48).await, 1);
         let fresh = fresh_url(app, &id).await;
         for url in [&fresh, &old] {
             app.download("GET", url)

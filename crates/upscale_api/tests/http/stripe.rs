@@ -117,8 +117,7 @@ async fn buys(app: &App, stripe: &Stripe, account: &AccountId) -> BuyOutcome {
 }
 
 async fn available(app: &App) -> String {
-    let account = app.store.accounts().find(&app.account).await.unwrap();
-    account.unwrap().available.to_string()
+    app.account_now().await.available.to_string()
 }
 
 const COMPLETED: &str = "checkout.session.completed";

@@ -95,7 +95,7 @@ impl World {
             .accounts()
             .create_key(&account, Permission::All, "")
             .await?;
-        Ok(key.ok_or("no account")?.1.reveal().to_owned())
+        Ok(key.made().ok_or("no account")?.1.reveal().to_owned())
     }
 
     async fn make_a_result(&mut self, results: &Results) -> Result<(), AnyError> {
@@ -109,6 +109,8 @@ impl World {
             size_bytes: 20_000,
             width: 2,
             height: 2,
+            preview: None,
+            look: None,
         };
         results
             .put(&file.name, Bytes::from(vec![7; 20_000]))

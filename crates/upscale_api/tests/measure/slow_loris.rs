@@ -115,6 +115,7 @@ async fn start(directory: &std::path::Path) -> Result<(SocketAddr, Vec<u8>), Any
         .accounts()
         .create_key(&account, Permission::All, "")
         .await?
+        .made()
         .ok_or("no account")?;
     let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let api = listener.local_addr()?;

@@ -32,7 +32,7 @@ async fn without_the_token_nothing_is_shown_and_the_form_leads_in() {
             assert_eq!(page.text, "");
         }
         let door = browser.get("/sign-in").await;
-        door.has("Token of the operators");
+        door.has("Operators' token");
         door.lacks("Audit trail");
         let page = browser
             .post("/sign-in", &[("name", "Ann"), ("token", "guess")])
@@ -66,7 +66,7 @@ async fn by_the_socket_everybody_looks_and_a_name_is_needed_to_change() {
     with_admin(async |admin: &Admin<'_>| {
         let path = format!("/accounts/{}", admin.app.account);
         let mut browser = admin.browser(By::Socket);
-        browser.get(&path).await.has("say who you are");
+        browser.get(&path).await.has("Enter yours");
         let adjust = format!("{path}/adjust");
         let fields = [("credits", "5"), ("reason", "a gift")];
         let page = browser.post(&adjust, &fields).await;

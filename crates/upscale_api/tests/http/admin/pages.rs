@@ -11,7 +11,9 @@ async fn the_overview_says_how_queue_workers_books_and_the_day_stand() {
     with_admin(async |admin: &Admin<'_>| {
         let (app, store) = (admin.app, &admin.app.store);
         let mut ann = admin.signed_in(By::Token).await;
-        ann.get("/").await.has("None has reported within a day");
+        ann.get("/")
+            .await
+            .has("No worker has reported within a day");
         store
             .tasks()
             .report_worker("silent-worker", 3)
@@ -77,10 +79,10 @@ async fn books_that_do_not_balance_are_told_with_the_account_they_stop() {
         page.has("breaches. The accounts take no new tasks");
         page.has(&format!("<a href=\"/accounts/{account}\">{account}</a>"));
         let page = ann.get("/").await;
-        page.has("takes no new tasks: an audit found its books wrong");
+        page.has("takes no new tasks: an audit found a ledger inconsistency");
         ann.get(&format!("/accounts/{account}"))
             .await
-            .has("takes no new tasks");
+            .has("New tasks of this account are paused");
         change(-1_000);
         // The answer is good for a minute, and no longer.
         ann.get("/").await.has("breaches.");
@@ -128,7 +130,7 @@ async fn a_search_leads_from_any_id_or_name_to_what_it_names() {
         let nobodys = RequestId::random().unwrap();
         ann.get(&format!("/tasks?request={nobodys}"))
             .await
-            .has("a refused request makes no task");
+            .has("a refused request creates no task");
         for path in [
             format!("/tasks/{}", TaskId::random().unwrap()),
             format!("/accounts/{}", AccountId::random().unwrap()),
@@ -194,7 +196,7 @@ async fn accounts_ledger_tasks_and_actions_come_page_by_page() {
         assert_eq!(ledger.text.matches("<td>adjustment</td>").count(), 50);
         ann.get("/accounts?q=no+such+shop")
             .await
-            .has("There is none that holds “no such shop”");
+            .has("No accounts match “no such shop”");
     })
     .await;
 }
@@ -224,7 +226,7 @@ async fn one_task_is_told_from_order_to_money() {
             .unwrap();
         ann.get(&path)
             .await
-            .has("<dt>Failures that may pass</dt><dd>1</dd>");
+            .has("<dt>Temporary failures</dt><dd>1</dd>");
         let file = app.succeed_next(b"a picture").await;
         let page = ann.get(&path).await;
         for text in [
@@ -237,7 +239,7 @@ async fn one_task_is_told_from_order_to_money() {
         ] {
             page.has(text);
         }
-        page.lacks("Return the credits");
+        page.lacks("Refund now");
         // The file's name opens the file, so it is no operator's business.
         page.lacks(&file.name);
     })
@@ -251,7 +253,7 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
         let store = &admin.app.store;
         let key = store
             .accounts()
-            .list_keys(&admin.app.account)
+            .list_keys(&admin.app.account, None, 100)
             .await
             .unwrap()
             .remove(0)
@@ -273,6 +275,7 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
             account.clone(),
             format!("{account}/ledger"),
             format!("{account}/tasks"),
+            format!("{account}/keys"),
             format!("{account}/keys/{key}"),
             format!("{account}/users/{user}"),
             "/payments".to_owned(),

@@ -88,7 +88,7 @@ async fn named(admin: &Admin<'_>, text: &str) -> (AccountId, TaskId) {
         .accounts()
         .create_key(&account, Permission::All, text)
         .await;
-    made.unwrap().unwrap();
+    made.unwrap().made().unwrap();
     let email = Email::parse("o'brien@example.org").unwrap();
     let made = store.users().create(Some(&account), &email, None).await;
     made.unwrap();
@@ -118,7 +118,7 @@ async fn what_customers_name_and_send_stays_text_on_every_page() {
         let store = &admin.app.store;
         let key = store
             .accounts()
-            .list_keys(&account)
+            .list_keys(&account, None, 100)
             .await
             .unwrap()
             .remove(0);

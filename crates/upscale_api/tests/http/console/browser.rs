@@ -265,7 +265,8 @@ where
     Page {
         status: parts.status.as_u16(),
         headers: parts.headers,
-        text: String::from_utf8(body.to_vec()).unwrap(),
+        // Pictures are answers, too.
+        text: String::from_utf8_lossy(&body).into_owned(),
     }
 }
 

@@ -92,7 +92,7 @@ async fn a_package_is_bought_on_stripes_page_and_the_way_back_says_what_is_known
         shop.has("Buy 100 credits for 9.90 EUR");
         shop.has("142 upscales");
         shop.has("Stripe is in test mode");
-        shop.lacks("Purchases are made by the operator");
+        shop.lacks("The operator of this service sells credits");
         let policy = shop.header("content-security-policy");
         assert!(
             policy.contains(&format!("form-action 'self' {STRIPE};")),
@@ -112,10 +112,10 @@ async fn a_package_is_bought_on_stripes_page_and_the_way_back_says_what_is_known
         );
         ann.get(path(&order.cancel_url))
             .await
-            .has("You came back without paying");
+            .has("You returned without paying");
         // Back before Stripe has told: nothing is claimed, and the page asks again.
         let back = ann.get(path(&order.success_url)).await;
-        back.has("Stripe has not told of the payment yet");
+        back.has("Waiting for Stripe to confirm your payment");
         back.has(order.checkout.id.as_str());
         let watch = back.between("data-watch=\"", "\"").unwrap();
         assert_eq!(ann.get(&watch).await.text, r#"{"state":"processing"}"#);
@@ -124,9 +124,9 @@ async fn a_package_is_bought_on_stripes_page_and_the_way_back_says_what_is_known
         assert_eq!(ann.get(&watch).await.text, r#"{"state":"credited"}"#);
         for url in [&order.success_url, &order.cancel_url] {
             let back = ann.get(path(url)).await;
-            back.has("The payment is here: 100 credits were added");
+            back.has("Payment received. 100 credits added");
             back.has("<strong id=\"available\">100</strong>");
-            back.lacks("API access opens");
+            back.lacks("API access requires");
         }
     })
     .await;
@@ -159,7 +159,7 @@ async fn what_keeps_somebody_from_buying_stands_beside_the_form() {
         }
         let page = ann.post("/credits", &[("package", "small")]).await;
         assert_eq!(page.status, 429);
-        page.has("Twenty orders were begun within the hour");
+        page.has("Too many checkouts were started within the hour");
         // Nobody else's form buys, and nobody else's browser.
         let page = ann
             .post_from("https://evil.example", "/credits", &[("package", "small")])
@@ -188,7 +188,7 @@ async fn another_accounts_order_and_payments_do_not_exist() {
         for path in [path(&order.success_url), path(&order.cancel_url)] {
             let page = eve.get(path).await;
             assert_eq!(page.status, 200);
-            page.lacks("credits were added");
+            page.lacks("credits added");
             page.lacks("Stripe has not told");
         }
         let id = order.checkout.id.as_str();
@@ -237,10 +237,10 @@ async fn a_payments_state_is_said_in_words_and_every_payment_stands_on_one_page(
             ">paid</span>",
             ">refunded</span>",
             ">refunded in part</span>",
-            "10 credits taken back",
+            "10 credits reversed",
             ">disputed</span>",
             ">paid, not credited</span>",
-            "ask the operator",
+            "contact the operator",
             "9.90 EUR",
             "in_1",
         ] {
@@ -274,12 +274,12 @@ async fn who_owes_is_told_so_until_a_purchase_has_filled_the_hole() {
         };
         hear(store, "evt_2", back).await;
         let page = ann.get("/").await;
-        page.has("The balance is below zero");
+        page.has("Your balance is below zero");
         page.has("<strong id=\"available\">-0.7</strong>");
         page.has("for 0 upscales");
         let again = order(&mut ann, asked).await;
         hear(store, "evt_3", paid(&again, "pi_2")).await;
-        ann.get("/").await.lacks("The balance is below zero");
+        ann.get("/").await.lacks("Your balance is below zero");
     })
     .await;
 }
@@ -324,13 +324,13 @@ async fn every_kind_of_line_is_said_in_words_and_the_file_sums_up_to_what_is_ava
         let page = ann.get("/credits").await;
         for words in [
             "Purchase</td>",
-            "Taken back: the payment was refunded or disputed",
-            "Given again: the payment is with us again",
-            "Given by the operator",
-            "Taken by the operator",
+            "Reversed: the payment was refunded or disputed",
+            "Reinstated: the dispute was won or the refund failed",
+            "Added by the operator",
+            "Removed by the operator",
             "Reserved for a task",
             "Charged: the task succeeded",
-            "Returned: the task failed",
+            "Refunded: the task failed",
             "goodwill, ticket 7",
         ] {
             page.has(words);
@@ -399,7 +399,7 @@ async fn without_stripe_the_page_says_who_sells_and_no_form_leads_away() {
     with_console(async |console: &Console<'_>| {
         let mut ann = console.signed_up("ann").await;
         let page = ann.get("/credits").await;
-        page.has("Purchases are made by the operator of this service");
+        page.has("The operator of this service sells credits");
         page.has("<code id=\"account\" tabindex=\"0\">acc_");
         page.lacks("action=\"/credits\"");
         let policy = page.header("content-security-policy");

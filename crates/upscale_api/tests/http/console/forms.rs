@@ -11,7 +11,7 @@ async fn a_key_is_shown_once_rotated_with_overlap_and_revoked_after_a_question()
         let app = console.app;
         let mut ann = console.signed_up("ann").await;
         console.pay("ann", "10").await;
-        ann.get("/keys").await.has("There are none yet");
+        ann.get("/keys").await.has("No keys yet");
         let page = ann
             .post("/keys", &[("name", "shop"), ("permission", "all")])
             .await;
@@ -28,8 +28,11 @@ async fn a_key_is_shown_once_rotated_with_overlap_and_revoked_after_a_question()
             .key(&secret);
         read.send().await.expect(404, "task_not_found");
 
-        let id = later.between("action=\"/keys/", "/rotate\"").unwrap();
+        let id = later
+            .between("<a class=\"button\" href=\"/keys/", "/rotate\"")
+            .unwrap();
         let rotate = format!("/keys/{id}/rotate");
+        ann.get(&rotate).await.has("<option value=\"3600\">");
         assert_eq!(ann.post(&rotate, &[("overlap", "7")]).await.status, 400);
         // Newest first, and the clock stands: of two made in one moment either may be first.
         app.clock.advance_seconds(1);
@@ -80,8 +83,8 @@ async fn what_is_wrong_with_a_key_stands_beside_its_field() {
         let page = ann
             .post("/keys", &[("name", "x"), ("permission", "root")])
             .await;
-        page.has("Choose what the key may do");
-        ann.get("/keys").await.has("There are none yet");
+        page.has("Choose permissions");
+        ann.get("/keys").await.has("No keys yet");
     })
     .await;
 }
@@ -96,12 +99,10 @@ async fn the_playground_orders_as_the_api_does_once_however_often_its_form_is_se
             ("scale", "4"),
             ("face_enhance", "true"),
         ];
-        ann.get("/playground")
-            .await
-            .has("opens with the account's first purchase");
+        ann.get("/playground").await.has("needs a first purchase");
         let refused = ann.post("/playground", &fields).await;
         assert_eq!(refused.status, 403);
-        refused.has("API access opens with");
+        refused.has("API access requires");
         let account = console.pay("ann", "1").await;
         let form = ann.get("/playground").await;
         let key = form
@@ -189,10 +190,14 @@ async fn what_is_wrong_with_an_order_stands_beside_its_field_and_nothing_is_rese
             (
                 "http://images.example.org/a.png",
                 "2",
-                "image_url is invalid",
+                "This image URL cannot be used",
             ),
-            ("https://127.0.0.1/a.png", "2", "image_url is invalid"),
-            ("", "2", "image_url is invalid"),
+            (
+                "https://127.0.0.1/a.png",
+                "2",
+                "This image URL cannot be used",
+            ),
+            ("", "2", "This image URL cannot be used"),
             (IMAGE, "3", "Choose 2x or 4x"),
         ] {
             let fields = [
@@ -228,7 +233,7 @@ async fn a_changed_password_signs_the_other_browsers_out_and_this_one_goes_on() 
         elsewhere.post("/sign-in", &fields).await;
         ann.get("/settings").await;
         for (current, new, sentence) in [
-            ("wrong horse", "a new battery", "not the present password"),
+            ("wrong horse", "a new battery", "Incorrect password"),
             ("correct horse", "short", "at least 10 characters"),
         ] {
             let page = ann
@@ -260,14 +265,14 @@ async fn a_second_factor_is_asked_for_and_no_code_is_taken_twice() {
         let wrong = [("secret", secret.as_str()), ("code", "000000")];
         ann.post("/settings/second-factor/on", &wrong)
             .await
-            .has("does not belong to the secret");
+            .has("Incorrect code.");
         let code = code_of(&secret, now());
         let right = [("secret", secret.as_str()), ("code", code.as_str())];
-        assert_eq!(
-            ann.post("/settings/second-factor/on", &right).await.status,
-            303
-        );
-        ann.get("/settings").await.has("It is on");
+        let on = ann.post("/settings/second-factor/on", &right).await;
+        assert_eq!(on.status, 201);
+        ann.get("/settings")
+            .await
+            .has("Two-factor authentication is on");
 
         let mut guest = console.browser("192.0.2.6");
         guest.get("/sign-in").await;
@@ -276,7 +281,7 @@ async fn a_second_factor_is_asked_for_and_no_code_is_taken_twice() {
         assert_eq!(asked.status, 422);
         asked.has("name=\"code\"");
         let used = [&password[..], &[("code", code.as_str())]].concat();
-        guest.post("/sign-in", &used).await.has("was used before");
+        guest.post("/sign-in", &used).await.has("already used");
         console.app.clock.advance_seconds(30);
         let next = code_of(&secret, now());
         let fresh = [&password[..], &[("code", next.as_str())]].concat();
@@ -289,7 +294,7 @@ async fn a_second_factor_is_asked_for_and_no_code_is_taken_twice() {
                 &[("password", "wrong horse")],
             )
             .await;
-        wrong.has("not the present password");
+        wrong.has("Incorrect password");
         let off = guest
             .post(
                 "/settings/second-factor/off",
@@ -297,7 +302,10 @@ async fn a_second_factor_is_asked_for_and_no_code_is_taken_twice() {
             )
             .await;
         assert_eq!(off.status, 303);
-        guest.get("/settings").await.has("It is off");
+        guest
+            .get("/settings")
+            .await
+            .has("Two-factor authentication is off");
     })
     .await;
 }
@@ -307,4 +315,50 @@ pub(super) fn code_of(secret: &str, seconds: i64) -> String {
     let secret = Secret::try_from_base32(secret).unwrap();
     let totp = Builder::new().with_secret(secret).build().unwrap();
     totp.generate(seconds.unsigned_abs()).to_string()
+}
+
+#[tokio::test]
+async fn a_recovery_code_stands_in_for_the_authenticator_once_and_not_once_there_are_new_ones() {
+    with_console(async |console: &Console<'_>| {
+        let mut ann = console.signed_up("ann").await;
+        ann.get("/settings").await;
+        let none = ann.post("/settings/recovery-codes", &[]).await;
+        assert_eq!(none.status, 404, "there is no second factor");
+        ann.get("/settings").await;
+        let page = ann.post("/settings/second-factor", &[]).await;
+        let secret = page.between("name=\"secret\" value=\"", "\"").unwrap();
+        console.app.keep_secret(&secret);
+        let code = code_of(&secret, console.app.store.now().unix_seconds());
+        let right = [("secret", secret.as_str()), ("code", code.as_str())];
+        let on = ann.post("/settings/second-factor/on", &right).await;
+        let codes = on.between("<code>", "</code>").unwrap();
+        let codes: Vec<String> = codes.lines().map(str::to_owned).collect();
+        assert_eq!(codes.len(), 8);
+        codes.iter().for_each(|code| console.app.keep_secret(code));
+        ann.get("/settings").await.has("8 left.");
+
+        let password = [("email", "ann@example.org"), ("password", "correct horse")];
+        let mut lost = console.browser("192.0.2.8");
+        for (code, status) in [(&codes[3], 303), (&codes[3], 422)] {
+            lost.cookies.clear();
+            lost.get("/sign-in").await;
+            let typed = code.to_uppercase().replace('-', " ");
+            let fields = [&password[..], &[("code", typed.as_str())]].concat();
+            let page = lost.post("/sign-in", &fields).await;
+            assert_eq!(page.status, status, "{code}");
+        }
+        ann.get("/settings").await.has("7 left.");
+        let wrong = [("password", "wrong horse")];
+        let wrong = ann.post("/settings/recovery-codes", &wrong).await;
+        assert_eq!(wrong.status, 422);
+        ann.get("/settings").await;
+        let right = [("password", "correct horse")];
+        let renewed = ann.post("/settings/recovery-codes", &right).await;
+        assert_eq!(renewed.status, 201);
+        renewed.lacks(&codes[0]);
+        lost.get("/sign-in").await;
+        let old = [&password[..], &[("code", codes[0].as_str())]].concat();
+        assert_eq!(lost.post("/sign-in", &old).await.status, 422);
+    })
+    .await;
 }

@@ -59,7 +59,7 @@ async fn signing_up_out_and_in_again() {
         let page = ann.get("/").await;
         assert_eq!(page.status, 200);
         page.has("ann@example.org");
-        page.has("API access opens with the first purchase");
+        page.has("Your first purchase enables the API");
         assert_eq!(ann.get("/sign-in").await.status, 303);
         let page = ann.post("/sign-out", &[]).await;
         assert_eq!(page.header("location"), "/sign-in");
@@ -98,7 +98,7 @@ async fn what_is_wrong_with_a_sign_up_stands_beside_its_field_and_what_was_typed
                 "ann@example.org",
                 "correct horse",
                 "email-problem",
-                "signs in with this address already",
+                "An account with this email already exists",
             ),
         ] {
             let fields = [("email", email), ("password", password)];

@@ -11,11 +11,11 @@ use super::{
     forms::code_of,
 };
 
-const URL: &str = "https://console.example.org";
+pub(super) const URL: &str = "https://console.example.org";
 
 /// Mails that were handed over, and leave to hand over more.
 #[derive(Clone, Default)]
-struct Mailbox {
+pub(super) struct Mailbox {
     mails: Arc<Mutex<Vec<Mail>>>,
     /// None: at once.
     leave: Option<Arc<Semaphore>>,
@@ -45,7 +45,7 @@ impl Mailbox {
     }
 
     /// Waits until so many were handed over.
-    async fn wait_for(&self, count: usize) -> Vec<Mail> {
+    pub(super) async fn wait_for(&self, count: usize) -> Vec<Mail> {
         for _ in 0..2_000 {
             if self.count() >= count {
                 break;
@@ -58,7 +58,7 @@ impl Mailbox {
     }
 }
 
-async fn with_mail(mailbox: &Mailbox, test: impl AsyncFnOnce(&Console<'_>)) {
+pub(super) async fn with_mail(mailbox: &Mailbox, test: impl AsyncFnOnce(&Console<'_>)) {
     let options = ConsoleOptions {
         url: Some(URL.to_owned()),
         send_mail: Some(mailbox.send_mail()),
@@ -66,7 +66,29 @@ async fn with_mail(mailbox: &Mailbox, test: impl AsyncFnOnce(&Console<'_>)) {
     with_console_set(options, None, test).await;
 }
 
-async fn sign_up<'a>(console: &'a Console<'_>, name: &str) -> Browser<'a> {
+/// Somebody who signed up, and confirmed the address where this mailbox has no mail but that.
+pub(super) async fn sign_up<'a>(
+    console: &'a Console<'_>,
+    mailbox: &Mailbox,
+    name: &str,
+) -> Browser<'a> {
+    let mut browser = sign_up_alone(console, name).await;
+    if let Some(leave) = &mailbox.leave {
+        leave.add_permits(1);
+    }
+    let path = link_to(console, "verify", &mailbox.wait_for(1).await[0]);
+    browser
+        .get(&path)
+        .await
+        .has("Confirm that this address is yours");
+    let page = browser.post_from(URL, &path, &[]).await;
+    assert_eq!(page.header("location"), "/settings?done=verified");
+    mailbox.mails.lock().unwrap().clear();
+    browser
+}
+
+/// Somebody who signed up and has confirmed nothing yet.
+pub(super) async fn sign_up_alone<'a>(console: &'a Console<'_>, name: &str) -> Browser<'a> {
     let mut browser = console.browser("192.0.2.1");
     browser.get("/sign-up").await;
     let email = format!("{name}@example.org");
@@ -78,7 +100,7 @@ async fn sign_up<'a>(console: &'a Console<'_>, name: &str) -> Browser<'a> {
 
 async fn ask(console: &Console<'_>, from: &str, email: &str) -> Page {
     let mut guest = console.browser(from);
-    guest.get("/reset").await.has("Mail me a link");
+    guest.get("/reset").await.has("Send link");
     guest.post_from(URL, "/reset", &[("email", email)]).await
 }
 
@@ -86,10 +108,10 @@ async fn ask(console: &Console<'_>, from: &str, email: &str) -> Page {
 async fn a_mailed_link_sets_a_password_once_within_the_hour() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
-        sign_up(console, "ann").await;
+        sign_up(console, &mailbox, "ann").await;
         let asked = ask(console, "192.0.2.2", " Ann@Example.org ").await;
         assert_eq!(asked.status, 200);
-        asked.has("is on its way");
+        asked.has("we have sent it a link");
         let mail = mailbox.wait_for(1).await.remove(0);
         assert_eq!(mail.to.as_str(), "ann@example.org");
         let first = link(console, &mail);
@@ -108,7 +130,7 @@ async fn a_mailed_link_sets_a_password_once_within_the_hour() {
         assert_eq!(guest.get(&second).await.status, 404);
         let told = mailbox.wait_for(3).await.remove(2);
         assert!(
-            told.text.starts_with("The password was changed"),
+            told.text.starts_with("Your password was changed"),
             "{told:?}"
         );
         guest.get("/sign-in").await;
@@ -133,13 +155,18 @@ async fn a_mailed_link_sets_a_password_once_within_the_hour() {
     .await;
 }
 
-/// The path of the one link in a mail, which is a secret.
 fn link(console: &Console<'_>, mail: &Mail) -> String {
-    let (_, rest) = mail.text.split_once(&format!("{URL}/reset/")).unwrap();
+    link_to(console, "reset", mail)
+}
+
+/// The path of the one link in a mail, which is a secret.
+pub(super) fn link_to(console: &Console<'_>, page: &str, mail: &Mail) -> String {
+    let path = format!("/{page}/");
+    let (_, rest) = mail.text.split_once(&format!("{URL}{path}")).unwrap();
     let token = rest.split_whitespace().next().unwrap();
     console.app.keep_secret(token);
-    assert_eq!(mail.text.matches("/reset/").count(), 1);
-    format!("/reset/{token}")
+    assert_eq!(mail.text.matches(&path).count(), 1);
+    format!("{path}{token}")
 }
 
 #[tokio::test]
@@ -150,8 +177,8 @@ async fn the_answer_is_the_same_whoever_signs_in_with_the_address_and_comes_befo
         ..Mailbox::default()
     };
     with_mail(&mailbox, async |console: &Console<'_>| {
-        sign_up(console, "ann").await;
-        sign_up(console, "refused").await;
+        sign_up(console, &mailbox, "ann").await;
+        sign_up(console, &mailbox, "refused").await;
         let mut answers = Vec::new();
         for email in [
             "ann@example.org",
@@ -188,7 +215,7 @@ async fn the_answer_is_the_same_whoever_signs_in_with_the_address_and_comes_befo
 async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
-        let mut ann = sign_up(console, "ann").await;
+        let mut ann = sign_up(console, &mailbox, "ann").await;
         ann.get("/settings").await;
         let fields = [("current", "correct horse"), ("new", "a new battery")];
         let wrong = [("current", "wrong horse"), ("new", "a new battery")];
@@ -208,9 +235,9 @@ async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
             .await;
         let told = mailbox.wait_for(3).await;
         for (mail, what) in told.iter().zip([
-            "The password was changed",
-            "The second factor was turned on",
-            "The second factor was turned off",
+            "Your password was changed",
+            "Two-factor authentication was turned on",
+            "Two-factor authentication was turned off",
         ]) {
             assert_eq!(mail.to.as_str(), "ann@example.org");
             assert!(mail.text.starts_with(what), "{mail:?}");
@@ -224,7 +251,7 @@ async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
 async fn what_is_wrong_stands_beside_the_field_and_nobody_is_flooded() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
-        sign_up(console, "ann").await;
+        sign_up(console, &mailbox, "ann").await;
         let page = ask(console, "192.0.2.2", "not an address").await;
         assert_eq!(page.status, 422);
         let problem = page.between("id=\"email-problem\">", "</p>").unwrap();
@@ -234,7 +261,7 @@ async fn what_is_wrong_stands_beside_the_field_and_nobody_is_flooded() {
         for number in 0..5 {
             let page = ask(console, &format!("203.0.113.{number}"), "ann@example.org").await;
             assert_eq!(page.status, 200);
-            page.has("is on its way");
+            page.has("we have sent it a link");
             mailbox.wait_for(3.min(number + 1)).await;
         }
         for mail in mailbox.wait_for(3).await {
@@ -291,7 +318,7 @@ async fn without_mail_or_an_address_of_our_own_the_page_names_the_operator() {
         guest
             .get("/reset")
             .await
-            .has("The operator of this service makes one");
+            .has("ask the operator of this service for a link");
         guest.get("/sign-in").await;
         let page = guest.post("/reset", &[("email", "ann@example.org")]).await;
         assert_eq!(page.status, 404);
@@ -307,7 +334,7 @@ async fn without_mail_or_an_address_of_our_own_the_page_names_the_operator() {
         guest
             .get("/reset")
             .await
-            .has("The operator of this service makes one");
+            .has("ask the operator of this service for a link");
     })
     .await;
 }

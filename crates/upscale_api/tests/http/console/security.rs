@@ -72,7 +72,7 @@ async fn a_form_without_its_token_or_from_another_origin_changes_nothing() {
             let page = ann.post_from(origin, "/keys", &forged).await;
             assert_eq!(page.status, 403, "{origin}");
         }
-        ann.get("/keys").await.has("There are none yet");
+        ann.get("/keys").await.has("No keys yet");
         for path in [
             "/sign-out",
             "/sign-out-everywhere",
@@ -161,6 +161,7 @@ async fn another_accounts_tasks_keys_and_lines_do_not_exist() {
             .create_key(&anns, Permission::All, "ann's")
             .await
             .unwrap()
+            .made()
             .unwrap();
         let task = NewTask {
             source_url: SourceUrl::parse("https://images.example.org/private.png").unwrap(),
@@ -306,7 +307,7 @@ async fn spraying_passwords_over_many_addresses_or_from_many_places_is_stopped()
             let expected = if number < 10 { 422 } else { 429 };
             assert_eq!(page.status, expected, "{number}");
             if page.status == 429 {
-                page.has("Too many tries. Wait 15 minutes");
+                page.has("Too many attempts. Wait 15 minutes");
                 assert_eq!(page.header("retry-after"), "900");
             }
         }
