@@ -1,6 +1,23 @@
 /** Client of the Upscale API. */
 
-export { mintKey, Task, Upscale, type Options, type Order } from "./client.js";
-export { ApiError, Damaged, GaveUp, TaskFailed, Unexpected, Unreachable, UpscaleError } from "./errors.js";
-export type { Failed, Failure, Processing, State, Succeeded } from "./state.js";
-export type { Patience } from "./tries.js";
+export { Upscale, type Options } from "./client.js";
+export {
+  APIConnectionError,
+  APIStatusError,
+  AuthenticationError,
+  BadRequestError,
+  ChecksumError,
+  ConflictError,
+  GoneError,
+  InsufficientCreditsError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  PollTimeoutError,
+  RateLimitError,
+  TaskFailedError,
+  UnexpectedResponseError,
+  UpscaleError,
+} from "./errors.js";
+export type { FailedTask, Failure, ProcessingTask, Result, SucceededTask, Task } from "./task.js";
+export { mintKey, Upscales, type CallOptions, type DownloadOptions, type ManyOptions, type Order } from "./upscales.js";

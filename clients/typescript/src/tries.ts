@@ -1,37 +1,32 @@
-/** How long things may take and how long to wait between tries. */
+/** The time of one call, and how long to wait between tries. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ApiError, Damaged, Unreachable } from "./errors.js";
+import { APIConnectionError, APIStatusError, ChecksumError, PollTimeoutError } from "./errors.js";
 
-/** In seconds. The defaults are the contract's. */
-export interface Patience {
-  /** One call, retries and waits included: 300. The service ends every task within 270 s. */
-  readonly total: number;
-  /** One request: 30. */
-  readonly request: number;
-  /** Before the first poll, and the shortest pause between two: 3. */
-  readonly firstPoll: number;
-  /** The longest pause between two polls: 10. */
-  readonly slowestPoll: number;
+/** What one call may take. */
+export interface Limits {
+  /** Seconds from its first request to its end, retries and waiting included. */
+  readonly timeout: number;
+  /** How often one request is sent again. */
+  readonly maxRetries: number;
+  /** Seconds for one request, besides those for which it asks to be held. */
+  readonly requestTimeout: number;
 }
 
-export const DEFAULT_PATIENCE: Patience = { total: 300, request: 30, firstPoll: 3, slowestPoll: 10 };
+/** Seconds that a request may be held, and where the service holds nothing, the contract's between two questions. */
+export const PAUSES = { heldMax: 30, heldAtLeast: 0.5, firstPoll: 3, slowestPoll: 10 };
 
 const BACKOFF_BASE = 0.5;
 const BACKOFF_CAP = 10;
 
-/**
- * Counts the tries of one request and waits before the next: what the service asks for, else exponentially with full
- * jitter, so that clients that failed together do not come back together.
- */
-export class Tries {
+/** The time of one call. */
+export class Clock {
   private readonly started = performance.now();
-  private count = 0;
 
   constructor(
-    private readonly patience: Patience,
-    private readonly most = Number.POSITIVE_INFINITY,
+    readonly limits: Limits,
+    readonly signal: AbortSignal | undefined,
   ) {}
 
   /** Seconds so far. */
@@ -39,17 +34,53 @@ export class Tries {
     return (performance.now() - this.started) / 1000;
   }
 
-  /** Throws the error again when it is not temporary or patience would end. */
+  /** How long the next request may be held: whole seconds of what is left. */
+  hold(): number {
+    return Math.max(0, Math.min(PAUSES.heldMax, Math.floor(this.limits.timeout - this.waited)));
+  }
+
+  /** Until the next question; throws {@link PollTimeoutError} when that would be too late. */
+  async pause(taskId: string, seconds: number): Promise<void> {
+    if (this.waited + seconds >= this.limits.timeout) throw new PollTimeoutError(taskId, this.waited);
+    await this.sleep(seconds);
+  }
+
+  async sleep(seconds: number): Promise<void> {
+    this.signal?.throwIfAborted();
+    try {
+      await sleep(seconds * 1000, undefined, this.signal === undefined ? {} : { signal: this.signal });
+    } catch (error) {
+      this.signal?.throwIfAborted();
+      throw error;
+    }
+  }
+}
+
+/**
+ * Counts the tries of one request and waits before the next: what the service asks for, else exponentially with full
+ * jitter, so that clients that failed together do not come back together.
+ */
+export class Tries {
+  private count = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly most: number,
+  ) {}
+
+  /** Throws the error again when it is not temporary, or tries or time are used up. */
   async waitAfter(error: unknown): Promise<void> {
-    const refused = error instanceof ApiError ? error : undefined;
-    const isTemporary = error instanceof Unreachable || error instanceof Damaged || refused?.isTemporary === true;
+    const refused = error instanceof APIStatusError ? error : undefined;
+    const isBroken = error instanceof APIConnectionError || error instanceof ChecksumError;
     // Only a result's link is refused so, once its hour is over: a new reading gives a new one.
     const isStale = refused?.code === "result_url_expired";
     const asked = refused?.retryAfter;
     const ceiling = Math.min(BACKOFF_BASE * 2 ** Math.min(this.count, 10), BACKOFF_CAP);
     const wait = asked === undefined ? Math.random() * ceiling : asked + Math.random();
     this.count += 1;
-    if (!(isTemporary || isStale) || this.count >= this.most || this.waited + wait > this.patience.total) throw error;
-    await sleep(wait * 1000);
+    const isLate = this.clock.waited + wait > this.clock.limits.timeout;
+    const isTemporary = isBroken || isStale || refused?.isTemporary === true;
+    if (!isTemporary || this.count > this.most || isLate) throw error;
+    await this.clock.sleep(wait);
   }
 }

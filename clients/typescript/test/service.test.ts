@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { crc32, deflateSync } from "node:zlib";
 
-import { ApiError, mintKey, TaskFailed, Upscale } from "../src/index.js";
+import { AuthenticationError, ConflictError, mintKey, NotFoundError, TaskFailedError, Upscale } from "../src/index.js";
 
 const BINARY = process.env["UPSCALE_BINARY"] ?? join(import.meta.dirname, "../../../../target/debug/upscale");
 
@@ -66,32 +66,31 @@ after(async () => {
 });
 
 test("an image is ordered, waited for and downloaded", async () => {
-  const task = await client.upscale({ imageUrl: image, scale: 4 });
-  assert.deepEqual([task.state.status, task.state.creditsCharged], ["succeeded", 0.7]);
-  assert.deepEqual(size(await task.download()), [96, 64]);
+  const task = await client.upscales.run({ imageUrl: image, scale: 4 });
+  assert.equal(task.creditsCharged, 0.7);
+  assert.deepEqual(size(await client.upscales.download(task)), [96, 64]);
 });
 
 test("the same key is the same task", async () => {
   const idempotencyKey = mintKey();
-  const first = await client.create({ imageUrl: image, idempotencyKey });
-  const again = await client.create({ imageUrl: image, idempotencyKey });
+  const first = await client.upscales.create({ imageUrl: image, idempotencyKey });
+  const again = await client.upscales.create({ imageUrl: image, idempotencyKey });
   assert.deepEqual([first.isReplay, again.isReplay, again.id], [false, true, first.id]);
-  const conflict = client.create({ imageUrl: image, scale: 4, idempotencyKey });
-  await assert.rejects(conflict, (error) => error instanceof ApiError && error.code === "idempotency_conflict");
-  await first.wait();
+  await assert.rejects(client.upscales.create({ imageUrl: image, scale: 4, idempotencyKey }), ConflictError);
+  assert.equal((await client.upscales.wait(first)).id, first.id);
 });
 
 test("a failure says why and that nothing was charged", async () => {
   const imageUrl = image.replace("small", "missing");
   await assert.rejects(
-    client.upscale({ imageUrl }),
-    (error) => error instanceof TaskFailed && error.failure.message.includes("No credits were charged"),
+    client.upscales.run({ imageUrl }),
+    (error) => error instanceof TaskFailedError && error.failure.message.includes("No credits were charged"),
   );
 });
 
 test("what is wrong is told in the service's words", async () => {
-  const unknown = client.read("ups_unknown");
-  await assert.rejects(unknown, (error) => error instanceof ApiError && error.code === "task_not_found");
+  const unknown = client.upscales.retrieve("ups_unknown");
+  await assert.rejects(unknown, (error) => error instanceof NotFoundError && error.code === "task_not_found");
   const stranger = new Upscale({ baseUrl: api, apiKey: "usk_live_wrong" });
-  await assert.rejects(stranger.create({ imageUrl: image }), (error) => error instanceof ApiError && error.status === 401);
+  await assert.rejects(stranger.upscales.create({ imageUrl: image }), AuthenticationError);
 });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// First wait, before jitter.
 const BASE: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ pub(crate) fn wait_after(tries: u32, retry_after: Option<Duration>) -> Result<Du
 
 /// Uniform in [0, 1).
 fn random_share() -> Result<f64, Error> {
-    let bits = getrandom::u32().map_err(|error| Error::Setup(error.to_string()))?;
+    let bits = getrandom::u32().map_err(|error| ErrorKind::Setup(error.to_string()))?;
     Ok(f64::from(bits) / 4_294_967_296.0)
 }
 

@@ -1,4 +1,5 @@
-//! The dance: create, wait, read, download.
+//! One account at one service: how requests are sent, tried again and understood. What they ask for stands in
+//! `upscales.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -10,54 +11,16 @@ use rustls::pki_types::CertificateDer;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::{ApiError, Error, IdempotencyKey, Order, Status, Task, backoff::wait_after, tls};
+use crate::{Error, ErrorKind, StatusError, Task, Upscales, backoff::wait_after, tls};
 
 /// Longest answer to a create or a read; real ones have less than 3 KiB.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-
-/// How long things may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// From the first request of an order to its end, retries and waits included. The service ends every task within
-    /// 270 s of accepting it.
-    pub total: Duration,
-    /// One request, from connecting to the last byte of its answer; a download may take [`Patience::total`].
-    pub request: Duration,
-    /// Before the first poll, and the shortest pause between two.
-    pub first_poll: Duration,
-    /// The longest pause between two polls.
-    pub slowest_poll: Duration,
-}
-
-impl Default for Patience {
-    /// The contract's: 300 s in all, polls after 3 s and up to 10 s apart; 30 s a request.
-    fn default() -> Self {
-        Self {
-            total: Duration::from_secs(300),
-            request: Duration::from_secs(30),
-            first_poll: Duration::from_secs(3),
-            slowest_poll: Duration::from_secs(10),
-        }
-    }
-}
-
-/// An accepted order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Created {
-    /// The task as it is now.
-    pub task: Task,
-    /// Whether an earlier request had made it: nothing more was reserved.
-    pub is_replay: bool,
-}
-
-/// One reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Polled {
-    /// The task as it is now.
-    pub task: Task,
-    /// When the service expects news; absent when it is over.
-    pub retry_after: Option<Duration>,
-}
+/// One request, from connecting to the last byte of its answer, besides the time for which it asks to be held.
+const REQUEST: Duration = Duration::from_secs(30);
+/// The contract's: the service ends every task within 270 s of accepting it.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Enough for a service that restarts in half a minute: the pauses before them are 33 s together on average.
+const MAX_RETRIES: u32 = 10;
 
 /// One account's key and where to use it. Cloning is cheap and shares the connections.
 #[derive(Debug, Clone)]
@@ -65,14 +28,15 @@ pub struct Client {
     pub(crate) http: reqwest::Client,
     base: Url,
     authorization: HeaderValue,
-    pub(crate) patience: Patience,
+    pub(crate) timeout: Duration,
+    max_retries: u32,
 }
 
 impl Client {
     /// `base_url` is the service without `/api/v1`, such as `https://api.example.com`.
     ///
     /// # Errors
-    /// [`Error::Setup`] when the address or the key cannot be one, or TLS cannot be had.
+    /// [`ErrorKind::Setup`] when the address or the key cannot be one, or TLS cannot be had.
     pub fn new(base_url: &str, api_key: &str) -> Result<Self, Error> {
         Self::trusting(base_url, api_key, Vec::new())
     }
@@ -86,11 +50,12 @@ impl Client {
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let base = base.ok_or_else(|| {
-            Error::Setup(format!(
+            ErrorKind::Setup(format!(
                 "{base_url:?} is no address such as https://api.example.com"
             ))
         })?;
-        let no_key = |_| Error::Setup("an API key has visible ASCII characters only".to_owned());
+        let no_key =
+            |_| ErrorKind::Setup("an API key has visible ASCII characters only".to_owned());
         let mut authorization =
             HeaderValue::from_str(&format!("Bearer {api_key}")).map_err(no_key)?;
         authorization.set_sensitive(true);
@@ -101,136 +66,53 @@ impl Client {
             // A key must not follow a redirect to another host.
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(|error| Error::Setup(error.to_string()))?;
+            .map_err(|error| ErrorKind::Setup(error.to_string()))?;
         Ok(Self {
             http,
             base,
             authorization,
-            patience: Patience::default(),
+            timeout: TIMEOUT,
+            max_retries: MAX_RETRIES,
         })
     }
 
-    /// With other limits of time.
+    /// How long one call may take, from its first request to its end, retries and waiting included; 300 s by default.
     #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// Orders and waits for the end under a key of its own.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] when the task failed; [`Error::GaveUp`] holds the id and the key when time ran out; the rest as
-    /// [`Client::create`].
-    pub async fn upscale(&self, order: &Order) -> Result<Task, Error> {
-        let key = IdempotencyKey::mint()?;
-        let started = Instant::now();
-        let created = self.create(order, &key).await?;
-        self.until_over(created.task, Some(&key), started).await
+    /// How often one request is sent again after what is temporary; 10 by default, and never beyond the timeout.
+    #[must_use]
+    pub fn max_retries(mut self, max_retries: u32) -> Self {
+        self.max_retries = max_retries;
+        self
     }
 
-    /// Creates the task, or finds the one that this key made before. Retries what is temporary.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] with the service's words, or [`Error::Unreachable`]; after a temporary one the same order may
-    /// be sent under the same key again.
-    pub async fn create(&self, order: &Order, key: &IdempotencyKey) -> Result<Created, Error> {
-        let url = self.api_url("upscales")?;
-        let request = || {
-            self.request(Method::POST, url.clone())
-                .header("Idempotency-Key", key.as_str())
-                .header("Content-Type", "application/json")
-                .body(serde_json::to_vec(order).unwrap_or_default())
-        };
-        let started = Instant::now();
-        let answer = self.persist(request, started).await?;
-        if answer.status != StatusCode::ACCEPTED {
-            return Err(answer.unexpected("a create"));
-        }
-        Ok(Created {
-            is_replay: answer.headers.contains_key("Idempotent-Replayed"),
-            task: answer.task()?,
-        })
+    /// The tasks of this account: create, retrieve, wait, run, download.
+    #[must_use]
+    pub fn upscales(&self) -> Upscales<'_> {
+        Upscales { client: self }
     }
 
-    /// Reads the task once. Retries what is temporary.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] (404 when there is no such task of this account), [`Error::Unreachable`].
-    pub async fn read(&self, id: &str) -> Result<Polled, Error> {
-        self.read_since(id, Instant::now()).await
-    }
-
-    /// Waits for the task's end, polling as the service asks: first after 3 s, later up to 10 s apart.
-    ///
-    /// # Errors
-    /// As [`Client::upscale`].
-    pub async fn wait(&self, id: &str) -> Result<Task, Error> {
-        let started = Instant::now();
-        let task = self.read_since(id, started).await?.task;
-        self.until_over(task, None, started).await
-    }
-
-    /// Waits for the end of a task that is known already, such as what [`Client::create`] gave.
-    ///
-    /// # Errors
-    /// As [`Client::upscale`].
-    pub async fn finish(&self, task: Task, key: &IdempotencyKey) -> Result<Task, Error> {
-        self.until_over(task, Some(key), Instant::now()).await
-    }
-
-    async fn until_over(
-        &self,
-        mut task: Task,
-        key: Option<&IdempotencyKey>,
-        started: Instant,
-    ) -> Result<Task, Error> {
-        let (first, slowest) = (self.patience.first_poll, self.patience.slowest_poll);
-        let mut pause = first;
-        while !task.is_over() {
-            self.pause(pause, started, &task.id, key).await?;
-            let polled = self.read_since(&task.id, started).await?;
-            let asked = polled.retry_after.unwrap_or(pause.mul_f64(1.5));
-            pause = asked.min(slowest).max(first);
-            task = polled.task;
-        }
-        match task.status {
-            Status::Failed(failure) => Err(Error::Failed {
-                id: task.id,
-                failure,
-            }),
-            _ => Ok(task),
-        }
-    }
-
-    async fn read_since(&self, id: &str, started: Instant) -> Result<Polled, Error> {
-        let url = self.api_url(&format!("upscales/{id}"))?;
-        let request = || self.request(Method::GET, url.clone());
-        let answer = self.persist(request, started).await?;
-        if answer.status != StatusCode::OK {
-            return Err(answer.unexpected("a read"));
-        }
-        Ok(Polled {
-            retry_after: answer.retry_after,
-            task: answer.task()?,
-        })
-    }
-
-    /// Sends until the answer is no temporary failure, or patience ends: then the last failure is the answer.
-    async fn persist(
+    /// Sends until the answer is no temporary failure, or tries or time are used up: then the last failure is the
+    /// answer. A request that asks to be held has that time besides.
+    pub(crate) async fn persist(
         &self,
         request: impl Fn() -> RequestBuilder,
+        held: Duration,
         started: Instant,
     ) -> Result<Answer, Error> {
         let mut tries = 0;
         loop {
-            let failure = match self.send(request()).await {
+            let failure = match self.send(request().timeout(REQUEST + held)).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) if error.is_temporary() => error,
+                Err(error) if error.is_temporary() && tries < self.max_retries => error,
                 Err(error) => return Err(error),
             };
             let wait = wait_after(tries, failure.retry_after())?;
-            if started.elapsed() + wait > self.patience.total {
+            if started.elapsed() + wait > self.timeout {
                 return Err(failure);
             }
             sleep(wait).await;
@@ -238,75 +120,69 @@ impl Client {
         }
     }
 
-    async fn pause(
-        &self,
-        pause: Duration,
-        started: Instant,
-        id: &str,
-        key: Option<&IdempotencyKey>,
-    ) -> Result<(), Error> {
-        if started.elapsed() + pause > self.patience.total {
-            return Err(Error::gave_up(id, key, started.elapsed()));
-        }
-        sleep(pause).await;
-        Ok(())
-    }
-
     async fn send(&self, request: RequestBuilder) -> Result<Answer, Error> {
-        let mut response = request.timeout(self.patience.request).send().await?;
+        let began = Instant::now();
+        let mut response = request.send().await?;
         let retry_after = retry_after(&response);
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await? {
             body.extend_from_slice(&piece);
             if body.len() > ANSWER_BYTES_MAX {
-                return Err(Error::Unexpected(format!(
-                    "more than {ANSWER_BYTES_MAX} bytes"
-                )));
+                let what = format!("more than {ANSWER_BYTES_MAX} bytes");
+                return Err(ErrorKind::UnexpectedResponse(what).into());
             }
         }
         if status.is_client_error() || status.is_server_error() {
-            return Err(ApiError::read(status.as_u16(), retry_after, &body).into());
+            return Err(StatusError::read(status.as_u16(), retry_after, &body).into());
         }
         Ok(Answer {
             status,
             headers,
             retry_after,
             body,
+            took: began.elapsed(),
         })
     }
 
-    fn request(&self, method: Method, url: Url) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, url: Url) -> RequestBuilder {
         self.http
             .request(method, url)
             .header(AUTHORIZATION, self.authorization.clone())
     }
 
     /// Below the base address, whether or not that ends in a slash.
-    fn api_url(&self, path: &str) -> Result<Url, Error> {
+    pub(crate) fn api_url(&self, path: &str) -> Result<Url, Error> {
         let base = self.base.as_str().trim_end_matches('/');
         Url::parse(&format!("{base}/api/v1/{path}"))
-            .map_err(|error| Error::Setup(error.to_string()))
+            .map_err(|error| ErrorKind::Setup(error.to_string()).into())
     }
 }
 
 /// An answer that is no failure.
 pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    headers: HeaderMap,
-    retry_after: Option<Duration>,
+    status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) retry_after: Option<Duration>,
     body: Vec<u8>,
+    took: Duration,
 }
 
 impl Answer {
-    fn task(&self) -> Result<Task, Error> {
+    pub(crate) fn task(&self, expected: StatusCode) -> Result<Task, Error> {
+        if self.status != expected {
+            let what = format!("answered {}, not {expected}", self.status);
+            return Err(ErrorKind::UnexpectedResponse(what).into());
+        }
         let sha256 = self.headers.get("X-Result-Sha256");
         let sha256 = sha256.and_then(|value| value.to_str().ok());
         Task::read(&self.body, sha256.map(str::to_owned))
     }
 
-    fn unexpected(&self, what: &str) -> Error {
-        Error::Unexpected(format!("{what} was answered {}", self.status))
+    /// Whether the service held the request as it was asked to. One that says so and comes at once is not believed:
+    /// asking it again at once would be a loop without a pause.
+    pub(crate) fn was_held(&self) -> bool {
+        self.headers.contains_key("Preference-Applied") && self.took >= Duration::from_millis(500)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result's bytes, whole and as the service made them.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use reqwest::{
     Response, StatusCode,
@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    ApiError, Client, Error, Outcome, Status, Task, backoff::wait_after, client::retry_after,
-    order::hex,
+    Error, ErrorKind, StatusError, Succeeded, Task, Upscales, backoff::wait_after,
+    client::retry_after, order::hex,
 };
 
 /// The largest result: 12 MP of 16-bit RGBA that does not compress.
@@ -21,43 +21,62 @@ const REDIRECTS_MAX: u32 = 3;
 /// Tries of one download; between them the task is read again, for its link lives an hour only.
 const TRIES: u32 = 4;
 
-impl Client {
-    /// Downloads the PNG of a task that succeeded and checks its SHA-256. Tries again with a new link when the
-    /// connection breaks or the bytes are damaged.
+impl Upscales<'_> {
+    /// Downloads the PNG and checks its SHA-256. Tries again with a new link when the connection breaks, the bytes are
+    /// damaged or the link has had its hour.
     ///
     /// # Errors
-    /// [`Error::Setup`] unless the task succeeded, [`Error::Damaged`], [`Error::Refused`] (410 after retention),
-    /// [`Error::Unreachable`], [`Error::GaveUp`].
-    pub async fn download(&self, task: &Task) -> Result<Vec<u8>, Error> {
-        let mut outcome = outcome(task)?.clone();
-        let started = Instant::now();
-        let mut tries = 0;
+    /// [`ErrorKind::Checksum`], [`ErrorKind::Status`] (410 after retention), [`ErrorKind::Connection`],
+    /// [`ErrorKind::PollTimeout`].
+    pub async fn download(self, task: &Succeeded) -> Result<Vec<u8>, Error> {
+        let (mut task, started, mut tries) = (task.clone(), Instant::now(), 0);
         loop {
-            let left = self.patience.total.saturating_sub(started.elapsed());
-            let failure = match timeout(left, self.fetch(&outcome)).await {
+            let left = self.client.timeout.saturating_sub(started.elapsed());
+            let failure = match timeout(left, self.fetch(&task)).await {
                 Ok(Ok(bytes)) => return Ok(bytes),
                 Ok(Err(error)) if error.is_temporary() || is_stale(&error) => error,
                 Ok(Err(error)) => return Err(error),
-                Err(_) => return Err(Error::gave_up(&task.id, None, started.elapsed())),
+                Err(_) => {
+                    let (id, waited) = (task.id, started.elapsed());
+                    return Err(ErrorKind::PollTimeout { id, waited }.into());
+                }
             };
             let wait = wait_after(tries, failure.retry_after())?;
             tries += 1;
-            if tries >= TRIES || started.elapsed() + wait > self.patience.total {
+            if tries >= TRIES || started.elapsed() + wait > self.client.timeout {
                 return Err(failure);
             }
             sleep(wait).await;
-            outcome = self::outcome(&self.read(&task.id).await?.task)?.clone();
+            if let Task::Succeeded(newer) = self.retrieve(&task.id).await? {
+                task = newer;
+            }
         }
     }
 
+    /// Downloads the PNG into a file, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// As [`Upscales::download`], and [`ErrorKind::File`] when it cannot be written.
+    pub async fn download_to(self, task: &Succeeded, path: impl AsRef<Path>) -> Result<(), Error> {
+        let (png, path) = (self.download(task).await?, path.as_ref());
+        let part = path.with_extension("part");
+        let written = async {
+            tokio::fs::write(&part, png).await?;
+            tokio::fs::rename(&part, path).await
+        };
+        written
+            .await
+            .map_err(|error| ErrorKind::File(format!("{}: {error}", path.display())).into())
+    }
+
     /// Fetches once and checks.
-    async fn fetch(&self, outcome: &Outcome) -> Result<Vec<u8>, Error> {
-        let mut response = self.follow(&outcome.url).await?;
+    async fn fetch(self, task: &Succeeded) -> Result<Vec<u8>, Error> {
+        let mut response = self.follow(&task.result_url).await?;
         let status = response.status();
         if status != StatusCode::OK {
             let wait = retry_after(&response);
             let body = response.bytes().await.unwrap_or_default();
-            return Err(ApiError::read(status.as_u16(), wait, &body).into());
+            return Err(StatusError::read(status.as_u16(), wait, &body).into());
         }
         let tag = response.headers().get(ETAG);
         let tag = tag
@@ -67,21 +86,17 @@ impl Client {
         while let Some(piece) = response.chunk().await? {
             bytes.extend_from_slice(&piece);
             if bytes.len() > RESULT_BYTES_MAX {
-                return Err(Error::Unexpected(format!(
-                    "a result of more than {RESULT_BYTES_MAX} bytes"
-                )));
+                let what = format!("a result of more than {RESULT_BYTES_MAX} bytes");
+                return Err(ErrorKind::UnexpectedResponse(what).into());
             }
         }
-        check(
-            &hex(&Sha256::digest(&bytes)),
-            outcome.sha256.as_deref(),
-            tag,
-        )?;
+        check(&hex(&Sha256::digest(&bytes)), task.sha256.as_deref(), tag)?;
         Ok(bytes)
     }
+
     /// A service that keeps its results in a bucket sends us on to it. No key goes along.
-    async fn follow(&self, url: &str) -> Result<Response, Error> {
-        let mut response = self.http.get(url).send().await?;
+    async fn follow(self, url: &str) -> Result<Response, Error> {
+        let mut response = self.client.http.get(url).send().await?;
         for _ in 0..REDIRECTS_MAX {
             let next = response.headers().get(LOCATION);
             let next = next.and_then(|next| next.to_str().ok());
@@ -89,8 +104,9 @@ impl Client {
                 break;
             };
             let next = response.url().join(next);
-            let next = next.map_err(|error| Error::Unexpected(format!("a redirect: {error}")))?;
-            response = self.http.get(next).send().await?;
+            let next = next
+                .map_err(|error| ErrorKind::UnexpectedResponse(format!("a redirect: {error}")))?;
+            response = self.client.http.get(next).send().await?;
         }
         Ok(response)
     }
@@ -102,23 +118,18 @@ fn check(sha256: &str, told: Option<&str>, tag: Option<String>) -> Result<(), Er
     let expected = told.or(tag.as_deref()).filter(is_sha256);
     match expected {
         Some(expected) if expected == sha256 => Ok(()),
-        Some(expected) => Err(Error::Damaged(format!(
-            "its SHA-256 is {sha256}, not {expected}"
-        ))),
-        None => Err(Error::Unexpected(
-            "the service told no SHA-256 of the result".to_owned(),
-        )),
+        Some(expected) => {
+            let what = format!("its SHA-256 is {sha256}, not {expected}");
+            Err(ErrorKind::Checksum(what).into())
+        }
+        None => {
+            let what = "the service sent no SHA-256 of the result".to_owned();
+            Err(ErrorKind::UnexpectedResponse(what).into())
+        }
     }
 }
 
 /// A link that has had its hour.
 fn is_stale(error: &Error) -> bool {
-    matches!(error, Error::Refused(error) if error.status == 403)
-}
-
-fn outcome(task: &Task) -> Result<&Outcome, Error> {
-    match &task.status {
-        Status::Succeeded(outcome) => Ok(outcome),
-        _ => Err(Error::Setup(format!("task {} has no result", task.id))),
-    }
+    matches!(&*error.kind, ErrorKind::Status(error) if error.status == 403)
 }

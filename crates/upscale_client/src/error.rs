@@ -6,35 +6,44 @@ use serde::Deserialize;
 
 use crate::{Failure, IdempotencyKey};
 
-/// Why there is no answer or no result.
-#[derive(Debug, thiserror::Error)]
+/// Why there is no answer or no result, and under which key the order was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}")]
+pub struct Error {
+    /// What happened.
+    pub kind: Box<ErrorKind>,
+    /// Of the call's order, minted or the caller's: sent again under it, the order is the same task and the same charge.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The client could not be made, or was given something that can never work.
     #[error("{0}")]
     Setup(String),
-    /// The service said no, or said "not now" for longer than the caller's patience.
+    /// The service said no, or said "not now" until tries or time were used up.
     #[error(transparent)]
-    Refused(#[from] ApiError),
-    /// The service could not be reached, or the connection broke, until patience ended.
+    Status(#[from] StatusError),
+    /// The service could not be reached, or the connection broke.
     #[error("the service cannot be reached: {0}")]
-    Unreachable(String),
+    Connection(String),
     /// An answer that this client does not understand.
-    #[error("unexpected answer: {0}")]
-    Unexpected(String),
-    /// Patience ended first. The task goes on: read `id` later, or send the order again under `key`; neither pays twice.
-    #[error("task {id} is not over after {} s; it goes on and can be read later", waited.as_secs())]
-    GaveUp {
+    #[error("unexpected response: {0}")]
+    UnexpectedResponse(String),
+    /// The timeout passed first. The task goes on: wait for `id` later, or send the order again under its key; neither pays
+    /// twice.
+    #[error("task {id} has not ended after {} s; it continues, wait for it again later", waited.as_secs())]
+    PollTimeout {
         /// The task.
         id: String,
-        /// The key of the order, where this call had it.
-        key: Option<String>,
         /// How long it was waited for.
         waited: Duration,
     },
     /// The task ended without a result and without a charge.
     #[error("task {id} failed: {}", failure.message)]
-    Failed {
+    TaskFailed {
         /// The task.
         id: String,
         /// Why, and where the credits are.
@@ -42,17 +51,46 @@ pub enum Error {
     },
     /// The result did not arrive as the service made it.
     #[error("the result is damaged: {0}")]
-    Damaged(String),
+    Checksum(String),
+    /// The result could not be written.
+    #[error("{0}")]
+    File(String),
+}
+
+/// What a status says can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatusKind {
+    /// 400: mend the request.
+    BadRequest,
+    /// 401: the key is wrong or was revoked.
+    Authentication,
+    /// 402: buy credits.
+    InsufficientCredits,
+    /// 403: the account or the key may not.
+    PermissionDenied,
+    /// 404: no such task of this account.
+    NotFound,
+    /// 409: the key belongs to another order.
+    Conflict,
+    /// 410: the result is no longer kept.
+    Gone,
+    /// 429: later, as `retry_after` says.
+    RateLimit,
+    /// 5xx: not the caller's fault.
+    Server,
+    /// Any other.
+    Other,
 }
 
 /// An answer of the service that is no success.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {code}: {message}{}", request_id.as_deref().map(|id| format!(" (request {id})")).unwrap_or_default())]
-pub struct ApiError {
+pub struct StatusError {
     /// HTTP status.
     pub status: u16,
     /// `error.type`, such as `invalid_request_error`.
-    pub kind: String,
+    pub error_type: String,
     /// `error.code`, such as `invalid_scale`.
     pub code: String,
     /// For people.
@@ -80,7 +118,7 @@ struct Inner {
 /// Longest part of a body that is not ours which an error repeats.
 const FOREIGN_BODY_CHARS: usize = 200;
 
-impl ApiError {
+impl StatusError {
     /// From an answer; a body that is not the service's (a proxy's, say) becomes the message.
     pub(crate) fn read(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let inner = serde_json::from_slice::<Envelope>(body).map_or_else(
@@ -97,11 +135,28 @@ impl ApiError {
         );
         Self {
             status,
-            kind: inner.kind,
+            error_type: inner.kind,
             code: inner.code,
             message: inner.message,
             request_id: inner.request_id,
             retry_after,
+        }
+    }
+
+    /// What can be done about it.
+    #[must_use]
+    pub fn kind(&self) -> StatusKind {
+        match self.status {
+            400 => StatusKind::BadRequest,
+            401 => StatusKind::Authentication,
+            402 => StatusKind::InsufficientCredits,
+            403 => StatusKind::PermissionDenied,
+            404 => StatusKind::NotFound,
+            409 => StatusKind::Conflict,
+            410 => StatusKind::Gone,
+            429 => StatusKind::RateLimit,
+            500.. => StatusKind::Server,
+            _ => StatusKind::Other,
         }
     }
 
@@ -116,27 +171,39 @@ impl Error {
     /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        match self {
-            Self::Refused(error) => error.is_temporary(),
-            Self::Unreachable(_) | Self::Damaged(_) => true,
+        match &*self.kind {
+            ErrorKind::Status(error) => error.is_temporary(),
+            ErrorKind::Connection(_) | ErrorKind::Checksum(_) => true,
             _ => false,
         }
     }
 
     /// How long the service asks to wait.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused(error) => error.retry_after,
+        match &*self.kind {
+            ErrorKind::Status(error) => error.retry_after,
             _ => None,
         }
     }
 
-    pub(crate) fn gave_up(id: &str, key: Option<&IdempotencyKey>, waited: Duration) -> Self {
-        Self::GaveUp {
-            id: id.to_owned(),
-            key: key.map(|key| key.as_str().to_owned()),
-            waited,
+    pub(crate) fn under(mut self, key: &IdempotencyKey) -> Self {
+        self.idempotency_key = Some(key.clone());
+        self
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self {
+            kind: Box::new(kind),
+            idempotency_key: None,
         }
+    }
+}
+
+impl From<StatusError> for Error {
+    fn from(error: StatusError) -> Self {
+        ErrorKind::Status(error).into()
     }
 }
 
@@ -150,7 +217,7 @@ impl From<reqwest::Error> for Error {
             text = format!("{text}: {cause}");
             source = cause.source();
         }
-        Self::Unreachable(text)
+        ErrorKind::Connection(text).into()
     }
 }
 
@@ -160,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_proxys_page_becomes_a_short_message() {
-        let error = ApiError::read(502, None, "<html>".repeat(100).as_bytes());
+        let error = StatusError::read(502, None, "<html>".repeat(100).as_bytes());
         assert_eq!((error.code.as_str(), error.message.len()), ("unknown", 200));
         assert!(error.is_temporary());
     }
@@ -168,7 +235,7 @@ mod tests {
     #[test]
     fn the_services_own_words_are_kept() {
         let body = br#"{"error":{"type":"billing_error","code":"insufficient_credits","message":"m","request_id":"req_1"}}"#;
-        let error = ApiError::read(402, None, body);
+        let error = StatusError::read(402, None, body);
         assert!(!error.is_temporary());
         assert_eq!(
             error.to_string(),

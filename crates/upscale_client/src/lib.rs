@@ -1,6 +1,6 @@
-//! Client of the Upscale API. One call does the whole dance: an idempotency key minted once for an image and kept
-//! over every retry, back-off with jitter on what is temporary, the first poll after three seconds and later ones up
-//! to ten seconds apart, and a download that is checked against the result's SHA-256.
+//! Client of the Upscale API. One call does all of it: an idempotency key minted once for an image and kept over every
+//! retry, back-off with jitter on what is temporary, a question that the service holds until the task is over
+//! (`Prefer: wait`), and a download that is checked against the result's SHA-256.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), upscale_client::Error> {
@@ -8,13 +8,13 @@
 //!
 //! let client = Client::new("https://api.example.com", "usk_live_…")?;
 //! let order = Order::new("https://images.example.com/cat.jpg").scale(4);
-//! let done = client.upscale(&order).await?;
-//! let png = client.download(&done).await?;
+//! let task = client.upscales().run(&order).await?;
+//! client.upscales().download_to(&task, "cat-4x.png").await?;
 //! # Ok(()) }
 //! ```
 //!
-//! A key belongs on a server, never in a browser. Where a run may die half way, mint the key yourself with
-//! [`IdempotencyKey::mint`], write it down, and give it to [`Client::create`]: the same key is the same task and the
+//! A key belongs on a server, never in a browser. Where a run may die half way, mint the idempotency key yourself with
+//! [`IdempotencyKey::mint`], write it down, and give it to [`Upscales::run_as`]: the same key is the same task and the
 //! same charge, however often it is sent.
 
 mod backoff;
@@ -24,8 +24,10 @@ mod error;
 mod order;
 mod task;
 mod tls;
+mod upscales;
 
-pub use client::{Client, Created, Patience, Polled};
-pub use error::{ApiError, Error};
+pub use client::Client;
+pub use error::{Error, ErrorKind, StatusError, StatusKind};
 pub use order::{IdempotencyKey, Order};
-pub use task::{Failure, Outcome, Status, Task};
+pub use task::{Failed, Failure, Processing, Succeeded, Task};
+pub use upscales::{Created, Upscales};

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
-/// One image to upscale. The service checks it: a wrong value comes back as [`Error::Refused`] with its words.
+/// One image to upscale. The service checks it: a wrong value comes back as [`ErrorKind::Status`](crate::ErrorKind::Status) with its words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
     /// Public HTTPS address whose path ends in .jpg, .jpeg, .png or .webp.
@@ -52,27 +52,28 @@ impl IdempotencyKey {
     /// A new one of 128 random bits.
     ///
     /// # Errors
-    /// [`Error::Setup`] when the system gives no randomness.
+    /// [`ErrorKind::Setup`] when the system gives no randomness.
     pub fn mint() -> Result<Self, Error> {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).map_err(|error| Error::Setup(error.to_string()))?;
+        getrandom::fill(&mut bytes).map_err(|error| ErrorKind::Setup(error.to_string()))?;
         Ok(Self(hex(&bytes)))
     }
 
     /// One that was written down before, or the caller's own name for the image.
     ///
     /// # Errors
-    /// [`Error::Setup`] unless it has 8 to 128 visible ASCII characters.
+    /// [`ErrorKind::Setup`] unless it has 8 to 128 visible ASCII characters.
     pub fn parse(text: impl Into<String>) -> Result<Self, Error> {
         let text = text.into();
         let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         if is_visible && (8..=128).contains(&text.len()) {
             return Ok(Self(text));
         }
-        Err(Error::Setup(format!(
+        Err(ErrorKind::Setup(format!(
             "an idempotency key has 8 to 128 visible ASCII characters; this one has {} bytes",
             text.len()
-        )))
+        ))
+        .into())
     }
 
     /// As it is sent.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rustls::{ClientConfig, crypto::ring, pki_types::CertificateDer};
 use rustls_platform_verifier::Verifier;
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// For HTTPS; `roots` (DER) are trusted beside the platform's.
 pub(crate) fn config(roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
-    let no_tls = |error: rustls::Error| Error::Setup(error.to_string());
+    let no_tls = |error: rustls::Error| ErrorKind::Setup(error.to_string());
     let verifier = if roots.is_empty() {
         Verifier::new(Arc::clone(&provider))
     } else {

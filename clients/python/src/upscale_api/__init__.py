@@ -2,32 +2,62 @@
 
     from upscale_api import Upscale
 
-    with Upscale("https://api.example.com", api_key="usk_live_…") as upscale:
-        png = upscale.upscale("https://images.example.com/cat.jpg", scale=4).download()
+    with Upscale() as client:  # UPSCALE_API and UPSCALE_API_KEY
+        task = client.upscales.run("https://images.example.com/cat.jpg", scale=4)
+        client.upscales.download(task, "cat-4x.png")
 
 `AsyncUpscale` is the same for asyncio.
 """
 
-from ._client import AsyncTask, AsyncUpscale, Task, Upscale
-from ._dance import Patience, mint_key
-from ._errors import ApiError, Damaged, GaveUp, TaskFailed, Unexpected, Unreachable, UpscaleError
-from ._state import Failure, State, Status
+from ._client import AsyncUpscale, Upscale
+from ._errors import (
+    APIConnectionError,
+    APIStatusError,
+    AuthenticationError,
+    BadRequestError,
+    ChecksumError,
+    ConflictError,
+    GoneError,
+    InsufficientCreditsError,
+    InternalServerError,
+    NotFoundError,
+    PermissionDeniedError,
+    PollTimeoutError,
+    RateLimitError,
+    TaskFailedError,
+    UnexpectedResponseError,
+    UpscaleError,
+)
+from ._protocol import mint_key
+from ._task import FailedTask, Failure, ProcessingTask, Result, SucceededTask, Task
+from ._upscales import AsyncUpscales, Upscales
 
 __all__ = [
-    "ApiError",
-    "AsyncTask",
+    "APIConnectionError",
+    "APIStatusError",
     "AsyncUpscale",
-    "Damaged",
+    "AsyncUpscales",
+    "AuthenticationError",
+    "BadRequestError",
+    "ChecksumError",
+    "ConflictError",
+    "FailedTask",
     "Failure",
-    "GaveUp",
-    "Patience",
-    "State",
-    "Status",
+    "GoneError",
+    "InsufficientCreditsError",
+    "InternalServerError",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "PollTimeoutError",
+    "ProcessingTask",
+    "RateLimitError",
+    "Result",
+    "SucceededTask",
     "Task",
-    "TaskFailed",
-    "Unexpected",
-    "Unreachable",
+    "TaskFailedError",
+    "UnexpectedResponseError",
     "Upscale",
     "UpscaleError",
+    "Upscales",
     "mint_key",
 ]

@@ -1,35 +1,85 @@
-"""What can go wrong, apart by what the caller can do about it."""
+"""What can go wrong, apart by what the caller can do about it. Every error can be pickled: pools of processes do."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
-from ._state import Failure
+from ._task import Failure
 
 
 class UpscaleError(Exception):
     """The root of every error of this package."""
 
+    idempotency_key: str | None = None
+    """Of the order, minted or your own: sent again under it, the order is the same task and the same charge."""
+    task_id: str | None = None
+    """Of the task, once it was known."""
 
-@dataclass
-class ApiError(UpscaleError):
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.args, self.__dict__)
+
+
+def _revived(kind: type[UpscaleError], args: tuple[Any, ...], attributes: dict[str, Any]) -> UpscaleError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
+
+class APIConnectionError(UpscaleError):
+    """The service could not be reached, or the connection broke."""
+
+
+class UnexpectedResponseError(UpscaleError):
+    """An answer that this client does not understand, such as an unknown status."""
+
+
+class ChecksumError(UpscaleError):
+    """The result did not arrive as the service made it."""
+
+
+class PollTimeoutError(UpscaleError, TimeoutError):
+    """The timeout passed first. The task goes on: wait for `task_id` later; that costs nothing."""
+
+    def __init__(self, task_id: str, waited: float) -> None:
+        super().__init__(f"task {task_id} is not over after {waited:.0f} s; it goes on and can be waited for later")
+        self.task_id = task_id
+
+
+class TaskFailedError(UpscaleError):
+    """The task ended without a result and without a charge."""
+
+    def __init__(self, task_id: str, failure: Failure) -> None:
+        super().__init__(f"task {task_id} failed: {failure.message}")
+        self.task_id = task_id
+        self.failure = failure
+
+
+class APIStatusError(UpscaleError):
     """An answer of the service that is no success."""
 
-    status: int
-    """HTTP status."""
-    type: str
-    """Such as `invalid_request_error`."""
-    code: str
-    """Such as `invalid_scale`."""
-    message: str
-    request_id: str | None
-    """For support."""
-    retry_after: float | None
-    """Seconds the service asks to wait."""
-
-    def __str__(self) -> str:
-        request = f" (request {self.request_id})" if self.request_id else ""
-        return f"{self.status} {self.code}: {self.message}{request}"
+    def __init__(
+        self,
+        status: int,
+        type: str,
+        code: str,
+        message: str,
+        request_id: str | None,
+        retry_after: float | None,
+    ) -> None:
+        request = f" (request {request_id})" if request_id else ""
+        super().__init__(f"{status} {code}: {message}{request}")
+        self.status = status
+        """HTTP status."""
+        self.type = type
+        """Such as `invalid_request_error`."""
+        self.code = code
+        """Such as `invalid_scale`."""
+        self.message = message
+        self.request_id = request_id
+        """For support."""
+        self.retry_after = retry_after
+        """Seconds the service asks to wait."""
 
     @property
     def is_temporary(self) -> bool:
@@ -37,30 +87,54 @@ class ApiError(UpscaleError):
         return self.status in (408, 429, 500, 502, 503, 504)
 
 
-class Unreachable(UpscaleError):
-    """The service could not be reached, or the connection broke, until patience ended."""
+class BadRequestError(APIStatusError):
+    """400: mend the request."""
 
 
-class Unexpected(UpscaleError):
-    """An answer that this client does not understand, such as an unknown status."""
+class AuthenticationError(APIStatusError):
+    """401: the key is missing, wrong or revoked."""
 
 
-class Damaged(UpscaleError):
-    """The result did not arrive as the service made it."""
+class InsufficientCreditsError(APIStatusError):
+    """402: buy credits."""
 
 
-class GaveUp(UpscaleError):
-    """Patience ended first. The task goes on: read it later by `task_id`; that costs nothing."""
-
-    def __init__(self, task_id: str, waited: float) -> None:
-        super().__init__(f"task {task_id} is not over after {waited:.0f} s; it goes on and can be read later")
-        self.task_id = task_id
+class PermissionDeniedError(APIStatusError):
+    """403: the account or the key may not."""
 
 
-class TaskFailed(UpscaleError):
-    """The task ended without a result and without a charge."""
+class NotFoundError(APIStatusError):
+    """404: no such task of this account."""
 
-    def __init__(self, task_id: str, failure: Failure) -> None:
-        super().__init__(f"task {task_id} failed: {failure.message}")
-        self.task_id = task_id
-        self.failure = failure
+
+class ConflictError(APIStatusError):
+    """409: the idempotency key belongs to another order."""
+
+
+class GoneError(APIStatusError):
+    """410: the result is no longer kept."""
+
+
+class RateLimitError(APIStatusError):
+    """429: later, as `retry_after` says."""
+
+
+class InternalServerError(APIStatusError):
+    """5xx: not your fault."""
+
+
+_BY_STATUS: dict[int, type[APIStatusError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    402: InsufficientCreditsError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    429: RateLimitError,
+}
+
+
+def class_of(status: int) -> type[APIStatusError]:
+    """Which error a status is."""
+    return InternalServerError if status >= 500 else _BY_STATUS.get(status, APIStatusError)

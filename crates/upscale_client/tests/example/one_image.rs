@@ -1,6 +1,6 @@
 //! Orders one image and saves the result: what the console shows beside an order.
 
-use std::{env, fs};
+use std::env;
 
 use upscale_client::{Client, Order};
 
@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let order = Order::new("https://images.example.com/photo.jpg")
         .scale(4)
         .face_enhance(true);
-    let done = client.upscale(&order).await?;
-    fs::write("result.png", client.download(&done).await?)?;
+    let task = client.upscales().run(&order).await?;
+    client.upscales().download_to(&task, "result.png").await?;
     Ok(())
 }

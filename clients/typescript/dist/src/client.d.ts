@@ -1,0 +1,23 @@
+/** One account at one service. */
+import { Upscales } from "./upscales.js";
+/** How to reach the service. */
+export interface Options {
+    /** Without `/api/v1`, such as `https://api.example.com`; by default the variable `UPSCALE_API`. */
+    readonly baseUrl?: string;
+    /** A secret: use it on a server, never in a browser. By default the variable `UPSCALE_API_KEY`. */
+    readonly apiKey?: string;
+    /** Seconds for a whole call, retries and waiting included: 300. The service ends every task within 270. */
+    readonly timeout?: number;
+    /** How often one request is sent again after what is temporary: 10, which ride out a restart of half a minute. */
+    readonly maxRetries?: number;
+    /** Seconds for one request, besides those for which it asks to be held: 30. */
+    readonly requestTimeout?: number;
+    /** In place of the global one. */
+    readonly fetch?: typeof fetch;
+}
+/** The API of one service with one account's key. */
+export declare class Upscale {
+    /** The tasks of this account: create, retrieve, wait, run, download. */
+    readonly upscales: Upscales;
+    constructor(options?: Options);
+}
