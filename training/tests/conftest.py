@@ -36,7 +36,7 @@ def picture_folder(tmp_path: Path) -> Path:
     lines = ["file\tsource_repository\tpath\tlicence\tkind\tplacement_x_y_scale"]
     for seed in range(6):
         Image.fromarray(drawn_picture(seed)).save(folder / f"drawn_{seed}.png")
-        lines.append(f"drawn_{seed}.png\tnone\tnone\tCC0-1.0\tsynthetic\tnone")
+        lines.append(f"drawn_{seed}.png\tnone\tnone\tCC0-1.0\t{'art' if seed % 2 else 'diagram'}\tnone")
     (folder / "ATTRIBUTION.tsv").write_text("\n".join(lines) + "\n")
     Image.fromarray(drawn_picture(99)).save(folder / "not_named.png")
     return folder
@@ -49,3 +49,9 @@ def evaluation_folder() -> Path:
     if not root:
         pytest.skip("UPSCALE_TEST_DATA is not set: figures on Set5 are not checked")
     return Path(root) / "eval"
+
+
+@pytest.fixture
+def small_scenes(monkeypatch):
+    """The tests' pictures are too small for those of a real run."""
+    monkeypatch.setattr("upscale_training.scenes.SIDES", (64,))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
-from test_niqe import photograph, spoilt
 from torch.nn.functional import avg_pool2d
 
-from conftest import drawn_picture
 from test_network import stirred
-from upscale_training.bed import DAMAGES
 from upscale_training.data import Pictures
 from upscale_training.detail import DetailRun, Photos, grid, lacking, too_smooth
-from upscale_training.detail_gates import marks, mixed, photographs, report
 from upscale_training.mixture import Group
-from upscale_training.network import Architecture
-from upscale_training.niqe import fit
+from upscale_training.network import Architecture, between
 from upscale_training.train import Recipe
 
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
-RECIPE = Recipe("d", 2, 4, batch=4, damaged=4, pages=3, patch_sides=(16,), psnr_share=1.0, contrast=0.06, **SHAPE)
+ESTIMATOR = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
+SCENES = {"inputs": 6, "scenes": 4, "crops": 2, "estimator": str(ESTIMATOR)}
+RECIPE = Recipe(
+    "d", 2, 4, pages=3, patch_sides=(16,), psnr_share=1.0, contrast=0.2, grid=0.25, **SHAPE, **SCENES
+)
 
 
 def test_smoothness_costs_and_contrast_of_the_right_size_does_not():
@@ -40,13 +41,14 @@ def test_a_grid_is_no_contrast():
     drawn = torch.randn(1, 1, 4, 4, generator=draw).tile(1, 1, 24, 24) * 0.03
     # By contrast alone a grid is better than none, which is how one came to be drawn.
     assert too_smooth(smooth + drawn, clean) < too_smooth(smooth, clean)
-    assert lacking(smooth + drawn, clean, 4) > lacking(smooth, clean, 4) + 1.0
+    assert lacking(smooth + drawn, clean, 4, 0.25) > lacking(smooth, clean, 4, 0.25) + 1.0
     assert grid(drawn.expand(1, 3, -1, -1), 4) > 1.0
     # What lies anywhere, and what is the same everywhere, are none.
     noise = torch.randn(1, 3, 96, 96, generator=draw) * 0.03
     assert grid(noise, 4) < 0.1 and grid(torch.full((1, 3, 96, 96), 0.5), 4) == 0.0
 
 
+@pytest.mark.usefixtures("small_scenes")
 def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):
     pictures, run = Pictures(picture_folder, tmp_path / "cache", 2, pages=3), DetailRun(RECIPE, "cpu")
     groups = [group for group, _ in run.groups(pictures)]
@@ -56,52 +58,39 @@ def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):
     plain = RECIPE.loss(0, output, group.clean)
     assert run.loss(output, group) > plain + 0.001
     assert run.loss(output, Group(group.small, group.clean, group.condition)) == plain
-    assert pictures.pages is not None
-    before = [value.clone() for value in run.network.parameters()]
+    before = {name: value.clone() for name, value in run.network.named_parameters()}
     assert run.turn(pictures).isfinite()
-    assert any((old != new).any() for old, new in zip(before, run.network.parameters(), strict=True))
+    changed = {name for name, value in run.network.named_parameters() if (value != before[name]).any()}
+    assert changed and not any(name.startswith("cond") for name in changed), "the condition does what it did"
 
 
-def test_only_the_groups_with_pages_draw_them(picture_folder, tmp_path, monkeypatch):
-    class Drawn(Exception):
-        pass
+@pytest.mark.usefixtures("small_scenes")
+def test_only_the_other_half_draws_pages_and_diagrams(picture_folder, tmp_path, monkeypatch):
+    pictures, run, drawn = Pictures(picture_folder, tmp_path / "cache", 2, pages=3), DetailRun(RECIPE, "cpu"), []
+    patches = Pictures.patches
 
-    def tell(self, *rest):
-        raise Drawn(self.pages is None)
+    def noted(self, draw, size, *rest, **more):
+        drawn.append((self.pages is None and self.among == [1, 3, 5], size))
+        return patches(self, draw, size, *rest, **more)
 
-    pictures, run, told = Pictures(picture_folder, tmp_path / "cache", 2, pages=3), DetailRun(RECIPE, "cpu"), []
-    monkeypatch.setattr(Pictures, "patches", tell)
-    for draw, size in run.plan():
-        with pytest.raises(Drawn) as drawn:
-            draw(pictures, np.random.default_rng(1), size, 16, run.shares)
-        told += drawn.value.args
-    assert told == [True, True, False, False]
+    monkeypatch.setattr(Pictures, "patches", noted)
+    run.groups(pictures)
+    assert [sum(size for asked, size in drawn if asked == one) for one in (True, False)] == [2, 2]
 
 
-def test_mixed_weights_lie_between():
-    shape = Architecture(2, 6, 2, conditioned=True)
-    one, other = stirred(shape), stirred(shape)
+def test_a_folder_without_photographs_and_art_is_refused(picture_folder, tmp_path):
+    table = picture_folder / "ATTRIBUTION.tsv"
+    table.write_text(table.read_text().replace("\tart\t", "\tdiagram\t"))
+    with pytest.raises(ValueError, match="photo, art"):
+        Pictures(picture_folder, tmp_path / "cache", 2).textured_only()
+
+
+def test_mixed_weights_lie_between_under_one_condition():
+    one, other = stirred(Architecture(2, 6, 2, conditioned=True)), stirred(Architecture(2, 6, 2))
     with torch.no_grad():
+        other.load_state_dict({name: value for name, value in one.state_dict().items() if "cond" not in name})
         other.up.bias += 0.5
-    for strength in (0.0, 0.25, 1.0):
-        np.testing.assert_allclose(
-            mixed(one, other, strength).up.bias.detach(), one.up.bias.detach() + 0.5 * strength, atol=1e-6
-        )
-
-
-def test_the_gates_are_those_of_the_design(picture_folder):
-    shape = Architecture(2, 6, 2, conditioned=True)
-    general = stirred(shape)
-    blurred = mixed(general, general, 0.0)
-    with torch.no_grad():
-        blurred.up.bias += 0.3
-    photos, natural = [photograph(seed) for seed in (50, 51)], fit(photograph(seed) for seed in range(4))
-    lines, gates = report({"general": general, "detail 0.5": blurred}, photos, [drawn_picture(1)], natural)
-    assert len(gates) == 6 and len(lines) == 2 + 4
-    assert all(not holds for gate, holds in gates if "dB lost" in gate), "a third of all levels is over every bound"
-    _, same = report({"general": general, "detail 0.5": general}, photos, [drawn_picture(1)], natural)
-    # Nothing is lost; and nothing is lower than itself.
-    assert [holds for _, holds in same] == [True, False, True] * 2
-    found = marks(general, [photos[0], spoilt(photos[0], noise=20.0)], DAMAGES[0], natural)
-    assert found.shape == (2, 2) and found[0, 1] < found[1, 1]
-    assert len(list(photographs(picture_folder))) == 0
+    for share in (0.0, 0.25, 1.0):
+        found = between(one, other, share)
+        np.testing.assert_allclose(found.up.bias.detach(), one.up.bias.detach() + 0.5 * share, atol=1e-6)
+        assert (found.cond[0].weight == one.cond[0].weight).all()

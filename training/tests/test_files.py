@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from test_network import stirred
 from upscale_training.export import card, export, golden_input, mixed, receptive_radius
-from upscale_training.network import Architecture, Network, tier
+from upscale_training.network import Architecture, Network, between, tier
 from upscale_training.train import Recipe, Run
 from upscale_training.weights import load_weights, save_weights
 
@@ -68,7 +69,7 @@ def test_an_export_is_whole(conditioned, picture_folder, tmp_path):
     network, _ = load_weights(path)
     golden_holds(network, golden)
     text = card(path, recipe, state, picture_folder, "none", "figures")
-    assert "6 clean pictures: synthetic 6. Their licences: CC0-1.0 6." in text
+    assert "6 clean pictures: diagram 3, art 3. Their licences: CC0-1.0 6." in text
 
 
 def test_a_mix_lies_between_its_ends():
@@ -88,9 +89,32 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-@pytest.mark.parametrize("name", ["f-x2", "f-x4", "s-x2", "s-x4", "face-x2", "face-x4", "restore-x2", "restore-x4"])
-def test_the_shipped_files_belong_together(name):
+def test_layers_of_a_look_ship_without_a_condition_and_are_golden_half_way(picture_folder, tmp_path):
+    run = Run(Recipe(name="t", scale=2, steps=5, channels=4, blocks=1, conditioned=True), "cpu")
+    with torch.no_grad():
+        for value in run.average.parameters():
+            torch.nn.init.normal_(value, std=0.05)
+    run.save(tmp_path / "t.pt")
+    whole, _, _ = export(tmp_path / "t.pt", tmp_path / "whole", "none")
+    with torch.no_grad():
+        run.average.up.bias += 0.25
+    run.save(tmp_path / "t.pt")
+    path, recipe, state = export(tmp_path / "t.pt", tmp_path / "layers", "none", mixed_into=whole)
+    text = card(path, recipe, state, picture_folder, "none", "figures", whole)
+    assert "- condition: none\n" in text and "the output of t with its layers half way to these" in text
+    (network, _), (layers, metadata) = load_weights(whole), load_weights(path)
+    assert "condition" not in metadata and not layers.architecture.conditioned
+    golden_holds(between(network, layers, 0.5), load_file(tmp_path / "layers" / "t.golden.safetensors"))
+    np.testing.assert_allclose((layers.up.bias - network.up.bias).detach(), 0.25, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [2, 4])
+@pytest.mark.parametrize("kind", ["f", "s", "face", "restore", "crisp"])
+def test_the_shipped_files_belong_together(kind, scale):
+    name = f"{kind}-x{scale}"
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
+    if kind == "crisp":
+        network = between(load_weights(SHIPPED / f"restore-x{scale}.safetensors")[0], network, 0.5)
     digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()
     assert digest in (SHIPPED / f"{name}.md").read_text(encoding="utf-8")
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")

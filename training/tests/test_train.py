@@ -48,12 +48,6 @@ def state_of(run: Run) -> list[torch.Tensor]:
     return [*run.network.state_dict().values(), *run.average.state_dict().values(), *moments]
 
 
-@pytest.fixture
-def small_scenes(monkeypatch):
-    """The tests' pictures are too small for those of a real run."""
-    monkeypatch.setattr("upscale_training.scenes.SIDES", (64,))
-
-
 @pytest.mark.parametrize("toy", [TOY, TOLD, HEARD])
 @pytest.mark.usefixtures("small_scenes")
 def test_a_resumed_run_ends_in_the_same_state(toy, picture_folder, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import hashlib
 import json
@@ -21,6 +22,8 @@ from .rendered import is_pixel_art, page
 # Every clean picture is cut to a multiple of this.
 MULTIPLE = 4
 PICTURE_PIXELS_MAX = 16_000_000
+# Kinds of pictures whose fine detail may be drawn anew: never letters, lines or icons.
+TEXTURED = ("photo", "art")
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Pictures:
     def __init__(
         self, folder: Path, cache: Path, scale: int, pages: int = 0, device: str = "cpu", resident: bool = False
     ) -> None:
-        names = [row.file for row in read_attribution(folder)]
+        rows = read_attribution(folder)
+        names = [row.file for row in rows]
         cache.mkdir(parents=True, exist_ok=True)
         # `resident`: all of the pictures are held on the device, and patches are gathered there.
         self.scale, self.device, self.resident = scale, device, resident
@@ -70,12 +74,25 @@ class Pictures:
         self.pages = packed(cache / f"pages-{pages}", (page(seed) for seed in range(pages))) if pages else None
 
         self.painted = [seed for seed in range(pages) if not is_pixel_art(seed)]
+        self.textured = [place for place, row in enumerate(rows) if row.kind in TEXTURED]
+        # Where to draw clean pictures from; None: from all of them, in proportion to their areas.
+        self.among: list[int] | None = None
+
+    def textured_only(self) -> Pictures:
+        """The same without pages, diagrams, screenshots: photographs and art alone."""
+        if not self.textured:
+            raise ValueError(f"no picture is of a kind among {', '.join(TEXTURED)}")
+        found = copy.copy(self)
+        found.pages, found.among = None, self.textured
+        return found
 
     def patches(self, draw: np.random.Generator, size: int, side: int, pixel_art: bool = True) -> Tensor:
         """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
         drawn = draw.random(size) < self.page_share if self.pages else [False] * size
         among = None if pixel_art else self.painted
-        places = [self.pages.place(draw, side, among) if one else self.clean.place(draw, side) for one in drawn]
+        places = [
+            self.pages.place(draw, side, among) if one else self.clean.place(draw, side, self.among) for one in drawn
+        ]
         chosen = [self.pages if one else self.clean for one in drawn]
         if self.resident:
             return (

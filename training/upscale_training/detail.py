@@ -4,26 +4,25 @@ A network trained for the smallest square error makes textures too smooth: of al
 mean. Here it is asked as well for as much local contrast as the photograph has, in three bands of fine detail; never
 on pages of text, where contrast that is not in the file would be another letter. What repeats with every input pixel
 has contrast too and costs the network nothing to draw: it is punished by itself. No second network judges.
-detail_gates.py says whether what comes of it may ship.
+look_gates.py says whether what comes of it may ship.
 """
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .data import Pictures
-from .mixture import Draw, Group, Mixture, clean_group, damaged_group
-from .train import Plan, Run, go_on, options, prepare
+from .mixture import Group
+from .scenes import scene_groups
+from .train import SCENES, Recipe, Run, go_on, options, prepare, team
 
 # Contrast below this, in 0..1, is as good as none: two levels. Asked for less, a network drew a grid on smooth skin.
 CONTRAST_MIN = 0.008
-# What a grid as strong as CONTRAST_MIN costs, in factors of e of contrast.
-GRID = 10.0
 # Side of the windows in which a grid shows, in input pixels.
 GRID_WINDOW = 16
 # Side of the windows that contrast is measured in, in output pixels.
@@ -35,37 +34,44 @@ class Photos(Group):
     """A group in which no page is."""
 
 
-def photos_only(pictures: Pictures) -> Pictures:
-    photos = copy.copy(pictures)
-    photos.pages = None
-    return photos
-
-
-def clean_photos(pictures: Pictures, draw: Draw, size: int, side: int, shares: Mixture) -> Group:
-    return Photos(**vars(clean_group(photos_only(pictures), draw, size, side, shares)))
-
-
-def damaged_photos(pictures: Pictures, draw: Draw, size: int, side: int, shares: Mixture) -> Group:
-    return Photos(**vars(damaged_group(photos_only(pictures), draw, size, side, shares)))
-
-
 class DetailRun(Run):
-    """Two groups of photographs alone, clean and damaged, beside two as every network sees them."""
+    """Half of the scenes are photographs and art, asked for contrast; the others as the restoring network sees them.
 
-    def plan(self) -> Plan:
-        clean, damaged = self.recipe.batch // 2, self.recipe.damaged // 2
-        return [(clean_photos, clean), (damaged_photos, damaged), (clean_group, clean), (damaged_group, damaged)]
+    What the condition changes stays as it was: both networks follow one condition, and mixing their weights mixes
+    what they do.
+    """
+
+    def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
+        super().__init__(recipe, device, compiled)
+        self.network.cond.requires_grad_(False)
+
+    def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
+        rank, ranks = team()
+        recipe = self.recipe
+        draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
+        asked = (count + 1) // 2
+
+        def some(pictures: Pictures, count: int) -> list[Group]:
+            side = recipe.patch_side(self.step)
+            return scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, SCENES)
+
+        photos = [Photos(**vars(group)) for group in some(pictures.textured_only(), asked)]
+        return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         loss = self.recipe.loss(self.step, output, group.clean)
         if not isinstance(group, Photos):
             return loss
-        return loss + self.recipe.contrast * lacking(output.float(), group.clean, self.recipe.scale)
+        return loss + self.recipe.contrast * lacking(output.float(), group.clean, self.recipe.scale, self.recipe.grid)
 
 
-def lacking(output: Tensor, clean: Tensor, scale: int) -> Tensor:
-    """What is wrong with the contrast of RGB [n, 3, h, w], in factors of e: too little of it, or a grid for it."""
-    return too_smooth(output, clean) + GRID * grid(output - clean, scale)
+def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:
+    """What is wrong with the contrast of RGB [n, 3, h, w], in factors of e: too little of it, or a grid for it.
+
+    `share` is what a grid as strong as CONTRAST_MIN costs. At 10 it outweighs the contrast some twenty times and acts
+    as more square error; at 0.25 no grid was seen either.
+    """
+    return too_smooth(output, clean) + share * grid(output - clean, scale)
 
 
 def grid(error: Tensor, scale: int) -> Tensor:

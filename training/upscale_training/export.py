@@ -11,6 +11,7 @@ import hashlib
 import json
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from safetensors.torch import save_file
 from .condition import CLEAN, FILE_INPUTS, SILENT, SOURCE_INPUTS, UNKNOWN, jpeg_condition, source_inputs
 from .data import read_attribution
 from .evaluate import table
-from .network import Architecture, Network, cubic_kernel
+from .network import Architecture, Network, between, cubic_kernel
 from .train import Recipe, averaged
 from .weights import CONDITIONS, load_weights, save_weights
 
@@ -95,10 +96,25 @@ def mixed(average: dict[str, torch.Tensor], start: Network, share: float) -> dic
     return mixed
 
 
+def layers_alone(network: Network) -> Network:
+    """The same layers without a condition."""
+    alone = Network(replace(network.architecture, conditioned=False))
+    alone.load_state_dict({key: value for key, value in network.state_dict().items() if not key.startswith("cond.")})
+    return alone
+
+
 def export(
-    checkpoint: Path, out: Path, commit: str, start: Path | None = None, share: float = 1.0
+    checkpoint: Path,
+    out: Path,
+    commit: str,
+    start: Path | None = None,
+    share: float = 1.0,
+    mixed_into: Path | None = None,
 ) -> tuple[Path, Recipe, dict]:
-    """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights."""
+    """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights.
+
+    Weights that are `mixed_into` those of another file ship without its condition; their golden pair is of the half.
+    """
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     recipe = Recipe(**state["recipe"])
     if start:
@@ -107,19 +123,25 @@ def export(
     network = averaged(state)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{recipe.name}.safetensors"
-    save_weights(network, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)
+    shipped = layers_alone(network) if mixed_into else network
+    save_weights(shipped, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)
     # Read back: the golden pair must be of the rounded weights, the ones that ship.
     rounded, _ = load_weights(path)
-    save_golden(rounded, out / f"{recipe.name}.golden.safetensors")
+    ran = between(load_weights(mixed_into)[0], rounded, 0.5) if mixed_into else rounded
+    save_golden(ran, out / f"{recipe.name}.golden.safetensors")
     return path, recipe, state
 
 
-def card(path: Path, recipe: Recipe, state: dict, data: Path, commit: str, figures: str) -> str:
+def card(
+    path: Path, recipe: Recipe, state: dict, data: Path, commit: str, figures: str, mixed_into: Path | None = None
+) -> str:
     """The model card in Markdown."""
+    golden = f"the output of {mixed_into.stem} with its layers half way to these" if mixed_into else "the output"
     pictures = read_attribution(data)
     kinds = Counter(picture.kind for picture in pictures)
     licences = Counter(picture.licence for picture in pictures)
-    shape: Architecture = recipe.architecture()
+    # As the file has it: layers of a look leave out the condition that they were trained under.
+    shape: Architecture = load_weights(path)[0].architecture
     content = path.read_bytes()
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in state["recipe"].items())
     return f"""# {recipe.name}
@@ -133,7 +155,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 - sees {receptive_radius(shape)} input pixels to each side
 - trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock
 - code at commit {commit}
-- golden pair: {recipe.name}.golden.safetensors, an input made by formula and the output in double precision
+- golden pair: {recipe.name}.golden.safetensors, an input made by formula and {golden} in double precision
 
 ## Figures
 Bicubic benchmark, 8 bits, Y, border shaved by the scale (`training/upscale_training/evaluate.py`).
@@ -177,12 +199,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the training folder, for its attribution file")
     parser.add_argument("--eval", type=Path, nargs="*", default=[], help="folders for the card's table")
     parser.add_argument("--start", type=Path, help="weights to mix in, those that training started from")
+    parser.add_argument("--mixed-into", type=Path, help="weights of whose looks these are: their condition is left out")
     parser.add_argument("--share", type=float, default=1.0, help="of the trained weights, where --start is given")
     arguments = parser.parse_args()
     commit = current_commit()
-    path, recipe, state = export(arguments.checkpoint, arguments.out, commit, arguments.start, arguments.share)
+    path, recipe, state = export(
+        arguments.checkpoint, arguments.out, commit, arguments.start, arguments.share, arguments.mixed_into
+    )
     figures = table(arguments.eval, [path]) if arguments.eval else "Not measured at this export."
-    text = card(path, recipe, state, arguments.data, commit, figures)
+    text = card(path, recipe, state, arguments.data, commit, figures, arguments.mixed_into)
     (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")
     print(figures)
 

@@ -125,7 +125,7 @@ class FaceRun(Run):
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         """Of all faces as much contrast as they have: the mean of all that a face could be is nobody's."""
-        wrong = lacking(output.float(), group.clean, self.recipe.scale)
+        wrong = lacking(output.float(), group.clean, self.recipe.scale, self.recipe.grid)
         return super().loss(output, group) + self.recipe.contrast * wrong
 
 

@@ -193,3 +193,16 @@ def cubic_kernel(scale: int) -> Tensor:
     rows = torch.from_numpy(cubic_phases(scale))
     kernel = torch.einsum("yi,xj->yxij", rows, rows).reshape(scale * scale, 1, 5, 5)
     return kernel.repeat(3, 1, 1, 1)
+
+
+@torch.no_grad()
+def between(network: Network, layers: Network, share: float) -> Network:
+    """`network` with the weights of its layers moved by `share` to those of `layers`; what has no counterpart stays.
+
+    0 is `network`; at 1 the layers are the other's, under the condition of `network`.
+    """
+    found, others = Network(network.architecture), layers.state_dict()
+    moved = {name: torch.lerp(one, others.get(name, one), share) for name, one in network.state_dict().items()}
+    found.load_state_dict(moved)
+    found.by = network.by
+    return found

@@ -43,7 +43,7 @@ class Recipe:
     `scenes` of a step are damaged each by itself and judged by `estimator` (scenes.py), `crops` patches from each.
     The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
-    factor of e too little or too much contrast cost; of square error, 0.1 in the loss.
+    factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Recipe:
     l2_share: float = 0.1
     psnr_share: float = 0.0
     contrast: float = 0.0
+    grid: float = 10.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 
@@ -399,6 +400,9 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
     if arguments.winograd:
         run.network.by = Winograd
     train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps, arguments.minutes * 60.0)
+    if distributed.is_initialized():
+        # Its threads end here: at the interpreter's end one that still ran aborted the process now and then.
+        distributed.destroy_process_group()
 
 
 def cooling(run: Run, warm: Path, steps: int) -> Path:

@@ -1,0 +1,83 @@
+"""The gates of the looks: what they measure, and that each can fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from conftest import drawn_picture
+from test_network import stirred
+from upscale_training.evaluate import interpolate
+from upscale_training.look_gates import REAL, colour_distance, gates, grid, lab, marks, mean, networks, report, versions
+from upscale_training.network import Architecture
+from upscale_training.restore_bed import Row
+
+SHAPE = Architecture(2, 6, 2, conditioned=True, inputs=6)
+CLEAN, NOISY = (1.0, 0.0, 0.0, 0.0, 0.2, 0.2), (1.0, 0.0, 0.0, 0.0, 0.8, 0.2)
+
+
+def test_a_grid_is_found_and_a_shift_of_all_is_none():
+    picture = drawn_picture(1)
+    raised = picture.astype(np.int64)
+    raised[::2, ::2] += 3
+    drawn = np.clip(raised, 0, 255).astype(np.uint8)
+    assert 1.5 < grid(drawn, picture, 2) < 3.0
+    assert grid(np.minimum(picture, 250) + 5, np.minimum(picture, 250), 2) < 1e-9
+
+
+def test_colours_are_cies():
+    white, red = lab(np.array([255.0, 255.0, 255.0])), lab(np.array([255.0, 0.0, 0.0]))
+    # Published values of sRGB's primaries.
+    np.testing.assert_allclose(white, [100.0, 0.0, 0.0], atol=0.05)
+    np.testing.assert_allclose(red, [53.24, 80.09, 67.20], atol=0.1)
+    picture = drawn_picture(2)
+    assert colour_distance(picture, picture) == 0.0
+    assert colour_distance(np.roll(picture, 1, axis=2), picture) > 5.0
+
+
+def test_what_reads_clean_is_the_clean_networks_in_every_look():
+    restore, crisp, before = stirred(SHAPE), stirred(replace(SHAPE, conditioned=False)), stirred(SHAPE)
+    with torch.no_grad():
+        before.up.bias += 0.5
+    small, looks = drawn_picture(3, 32, 32), networks(restore, crisp)
+    made = {told: versions(looks, before, told) for told in (CLEAN, NOISY)}
+    clean, noisy = ([one[look](small, 2) for look in ("faithful", "natural", "crisp")] for one in made.values())
+    assert (clean[0] == clean[1]).all() and (clean[0] == clean[2]).all()
+    assert (noisy[0] != noisy[1]).any() and (noisy[1] != noisy[2]).any()
+    assert set(made[CLEAN]) == {"bicubic", "faithful", "natural", "crisp"}
+
+
+def seen() -> dict[str, dict[str, np.ndarray]]:
+    """Marks that every gate lets pass."""
+    good = {name: np.array([30.0, 0.9, 0.8, 0.0, 0.0]) for name in ("bicubic", "faithful", "natural", "crisp")}
+    return {where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean")}
+
+
+def test_every_gate_can_fail():
+    assert all(gate.passed for gate in gates(seen()))
+    worse = {
+        ("RealSR", "natural", 2): 0.6,
+        ("RealSR", "natural", 1): 0.88,
+        ("DRealSR", "natural", 0): 29.0,
+        ("text, clean", "crisp", 0): 29.8,
+        ("RealSR", "natural", 3): 0.2,
+        ("RealSR", "crisp", 4): 0.6,
+    }
+    for (where, name, place), value in worse.items():
+        found = seen()
+        found[where][name][place] = value
+        missed = [gate.name for gate in gates(found) if not gate.passed]
+        assert missed and all(where in one for one in missed), (where, name, place)
+        assert not report(found, "t")[1]
+    assert report(seen(), "t")[1]
+
+
+def test_marks_are_of_every_version_and_their_mean():
+    clean = drawn_picture(4, 64, 64)
+    small = Row("clean").make(clean, 2)
+    made = {name: interpolate("bicubic") for name in ("bicubic", "faithful")}
+    one = marks(clean, small, made, 2)
+    assert set(one) == set(made) and one["bicubic"].shape == (5,)
+    np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])

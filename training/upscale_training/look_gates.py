@@ -1,0 +1,174 @@
+"""Whether the looks may ship: the restoring network against it mixed with crisper weights.
+
+`python -m upscale_training.look_gates --restore FILE --crisp FILE --before FILE --eval EVAL [--out PAGE]`
+
+Pairs from real cameras (4x), photographs, text and graphics; each by bicubic, by the restoring network (faithful), and
+by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in every look. The
+exit status is 1 where a gate fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .bed import Picture, drawn_sets
+from .condition import CLEAN
+from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
+from .gates import Gate
+from .network import Network, between
+from .restore_bed import ROWS, Row, cropped, pairs
+from .restore_gates import REAL, is_to_restore, judged, load, read_folder
+
+# Share of the crisp weights in each look, as in upscale_core/src/look.rs.
+LOOKS = {"faithful": 0.0, "natural": 0.5, "crisp": 0.75}
+# Damages of the bed on which looks are compared.
+INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
+# Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
+FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
+# SSIM of realesr-general-x4v3 on the same pairs.
+GENERAL = {"RealSR": 0.783, "DRealSR": 0.815}
+# Text and graphics against the faithful look, decibels; a grid in levels; the mean colour's distance, ΔE of CIE 1976.
+DRAWN_LOSS_MAX, GRID_MAX, COLOUR_MAX = 0.1, 0.1, 0.5
+
+Marks = dict[str, np.ndarray]
+
+
+def networks(restore: Network, crisp: Network) -> dict[str, Network]:
+    return {name: between(restore, crisp, share) for name, share in LOOKS.items()}
+
+
+def grid(one: Picture, other: Picture, scale: int) -> float:
+    """How far the means of the scale² places within a source pixel lie apart in the difference, in levels."""
+    difference = luma(one) - luma(other)
+    height, width = (length // scale * scale for length in difference.shape)
+    places = difference[:height, :width].reshape(height // scale, scale, width // scale, scale).mean(axis=(0, 2))
+    return float(np.abs(places - places.mean()).max())
+
+
+def colour_distance(one: Picture, other: Picture) -> float:
+    """ΔE of CIE 1976 between the mean colours of squares of 16 pixels, averaged."""
+    height, width = (length // 16 * 16 for length in one.shape[:2])
+    shape = (height // 16, 16, width // 16, 16, 3)
+    first, second = (lab(picture[:height, :width].reshape(shape).mean(axis=(1, 3))) for picture in (one, other))
+    return float(np.sqrt(((first - second) ** 2).sum(axis=-1)).mean())
+
+
+def lab(levels: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* under D65 of sRGB levels 0..255 (IEC 61966-2-1, CIE 15)."""
+    share = levels / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = linear @ to_xyz.T / np.array([0.9505, 1.0, 1.089])
+    f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return np.stack([116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], axis=-1)
+
+
+def versions(looks: dict[str, Network], before: Network, condition: tuple[float, ...]) -> dict[str, Enlarger]:
+    """Bicubic and the looks as the service makes them."""
+    found = {"bicubic": interpolate("bicubic")}
+    for name, network in looks.items():
+        chosen = network if is_to_restore(condition) else before
+        found[name] = network_enlarger(chosen, condition[: chosen.architecture.inputs])
+    return found
+
+
+def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
+    """PSNR-Y, SSIM, fine detail, grid and colour distance to the faithful look, by method."""
+    pictures = {name: enlarger(small, scale) for name, enlarger in made.items()}
+    faithful = pictures["faithful"]
+    return {
+        name: np.array([*judged(clean, one, scale), grid(one, faithful, scale), colour_distance(one, faithful)])
+        for name, one in pictures.items()
+    }
+
+
+def mean(found: list[Marks]) -> Marks:
+    return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+
+
+def measure(
+    looks: dict[str, Network], before: Network, sets: dict[str, list[Picture]], real: Path, rows: list[Row]
+) -> dict[str, Marks]:
+    scale, estimator, found = before.architecture.scale, shipped_estimator(), {}
+    for name, pictures in sets.items():
+        for row in rows:
+            seen = []
+            for clean in map(cropped, pictures):
+                small = row.make(clean, scale)
+                made = versions(looks, before, row.told(small, estimator)["estimate"])
+                seen.append(marks(clean, small, made, scale))
+            found[f"{name}, {row.name}"] = mean(seen)
+    for name in REAL if scale == 4 else ():
+        seen = []
+        for clean, small in pairs(real / name):
+            made = versions(looks, before, (*CLEAN, *estimated(small, estimator)))
+            seen.append(marks(clean, small, made, scale))
+        found[name] = mean(seen)
+    return found
+
+
+def gates(found: dict[str, Marks]) -> list[Gate]:
+    """Those of the natural look, and what no look may do."""
+    demands = []
+    for where, one in found.items():
+        bicubic, faithful, natural = one["bicubic"], one["faithful"], one["natural"]
+        if where in REAL:
+            demands.append(Gate(f"{where}: fine detail", natural[2], FINE_MIN))
+            demands.append(Gate(f"{where}: SSIM over faithful", natural[1] - faithful[1], -LIKENESS_LOSS_MAX))
+            demands.append(Gate(f"{where}: SSIM", natural[1], GENERAL[where]))
+            demands.append(Gate(f"{where}: PSNR over bicubic", natural[0] - bicubic[0], -DECIBELS_LOSS_MAX))
+        if where.startswith(("text", "graphics")):
+            for look in ("natural", "crisp"):
+                demands.append(Gate(f"{where}: {look} over faithful", one[look][0] - faithful[0], -DRAWN_LOSS_MAX))
+        for look in ("natural", "crisp"):
+            # Letters and lines do not lie evenly over the places: there a difference has a grid that no network drew.
+            if not where.startswith(("text", "graphics")):
+                demands.append(Gate(f"{where}: {look}, grid", -one[look][3], -GRID_MAX))
+            demands.append(Gate(f"{where}: {look}, colour", -one[look][4], -COLOUR_MAX))
+    return demands
+
+
+def report(found: dict[str, Marks], title: str) -> tuple[str, bool]:
+    lines = [f"## {title}", "", f"| pictures | bicubic | {' | '.join(LOOKS)} |", "|---" * (2 + len(LOOKS)) + "|"]
+    for where, one in found.items():
+        base = one["bicubic"]
+        cells = [f"{base[0]:.2f} / {base[1]:.3f} / {base[2]:.2f}"]
+        cells += [f"{one[look][0] - base[0]:+.2f} / {one[look][1]:.3f} / {one[look][2]:.2f}" for look in LOOKS]
+        lines.append(f"| {where} | {' | '.join(cells)} |")
+    demands = gates(found)
+    missed = [one for one in demands if not one.passed]
+    lines += ["", f"{len(demands) - len(missed)} of {len(demands)} gates hold."]
+    lines += [f"- missed: {one.name}: {one.found:+.3f}, asked {one.asked:+.3f}" for one in missed]
+    return "\n".join(lines), not missed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--restore", type=Path, required=True, help="the restoring network that ships")
+    parser.add_argument("--crisp", type=Path, required=True, help="crisper weights or their checkpoint")
+    parser.add_argument("--before", type=Path, required=True, help="the network for clean pictures that ships")
+    parser.add_argument("--eval", type=Path, required=True, help="holds Set5, Kodak24 and real")
+    parser.add_argument("--most", type=int, default=5, help="photographs of a folder, at most")
+    parser.add_argument("--out", type=Path, help="adds the report to this page")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    restore, crisp, before = (load(path)[0] for path in (arguments.restore, arguments.crisp, arguments.before))
+    looks = networks(restore, crisp)
+    sets = {name: read_folder(arguments.eval / name, arguments.most) for name in ("Set5", "Kodak24")} | drawn_sets(2)
+    rows = [row for row in ROWS if row.name in INPUTS]
+    found = measure(looks, before, sets, arguments.eval / "real", rows)
+    text, held = report(found, f"The looks at {before.architecture.scale}x")
+    print(text)
+    if arguments.out:
+        with open(arguments.out, "a", encoding="utf-8") as page:
+            page.write(f"\n{text}\n")
+    sys.exit(0 if held else 1)
+
+
+if __name__ == "__main__":
+    main()
