@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Schemathesis against the live service: every operation of the OpenAPI document with sound, unsound and connected
 # requests, up to 400 examples an operation and phase. Fails on any 5xx, on any answer that the document does not promise, and
-# when fewer than 300 requests of an operation passed key and window. Takes the binary of `cargo build`;
+# when fewer than 300 requests of an operation passed key and window. Every third request asks to be held (`Prefer: wait`).
+# Takes the binary of `cargo build`;
 # `checks/schemathesis.sh 2000` asks for more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,10 +40,11 @@ if [ -n "${UPSCALE_TEST_LOGS:-}" ]; then
 fi
 
 cd "$folder"
+# A request that asks to be held is, for 30 s at most.
 turn() {
   SCHEMATHESIS_KEYS="$folder/keys" SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONPATH="$checks" PYTHONDONTWRITEBYTECODE=1 \
     "$python" -m schemathesis.cli run "$api/openapi.json" --url "$api" --checks all --max-examples "$examples" --seed 11 \
-    --request-timeout 30 --generation-database none --generation-with-security-parameters false --no-color "$@"
+    --request-timeout 60 --max-response-time 40 --generation-database none --generation-with-security-parameters false --no-color "$@"
 }
 turn --phases examples,coverage,fuzzing,stateful --mode all --workers 2
 # Beside creates, reads mostly repeat ids that were handed out: 46 to 520 of them remain. Alone they are as many as asked for.

@@ -26,6 +26,17 @@ class Customers:
         case.headers["Authorization"] = f"Bearer {key}"
 
 
+WISHES = itertools.cycle((None, None, "wait=1"))
+
+
+@schemathesis.hook
+def before_call(context, case, **kwargs):
+    """Every third request asks to be held, beside what the document makes up for the header."""
+    wish = next(WISHES)
+    if wish:
+        case.headers["Prefer"] = wish
+
+
 @schemathesis.hook
 def after_call(context, case, response):
     """Remembers who made a task."""

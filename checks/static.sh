@@ -1,29 +1,50 @@
 #!/usr/bin/env bash
-# One binary for every Linux of this processor: built for musl, held to need no file of the system, and a whole demo of it run
-# in a root that holds nothing but it and the certificates of authorities, as the image does. `checks/static.sh [cargo build's
-# flags]`, e.g. `--release`; leaves the binary in target/static. Needs musl-gcc (Debian: musl-tools) and the standard library for musl
-# (`rustup target add x86_64-unknown-linux-musl`) or its sources of the very same version, from which it is built: in the
-# toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of Debian's rust-src), with LLVM's unwinder as
-# an archive (Debian: libunwind-14-dev; gcc's own asks glibc for help). The demo needs root.
+# One binary for every Linux of a processor: built for musl, held to need no file of the system, and a whole demo of it run
+# in a root that holds nothing but it and the certificates of authorities, as the image does.
+#   checks/static.sh [--target x86_64-unknown-linux-musl|aarch64-unknown-linux-musl] [cargo build's flags, such as --release]
+# leaves the binary in target/static. Needs the standard library for the target (`rustup target add TARGET`) or its sources of
+# the compiler's own version, from which it is built: in the toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of
+# Debian's rust-src), with LLVM's unwinder as an archive (Debian: libunwind-14-dev of the target's architecture; gcc's own asks
+# glibc for help). For x86-64 it needs musl-gcc (Debian: musl-tools), for ARM a cross compiler and musl for it
+# (gcc-aarch64-linux-gnu, musl-dev:arm64 after `dpkg --add-architecture arm64`). The demo needs root and, on another processor, its emulator
+# (qemu-user-static).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=x86_64-unknown-linux-musl
-command -v musl-gcc >/dev/null || { echo "musl-gcc is missing"; exit 1; }
-export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER=musl-gcc CC_x86_64_unknown_linux_musl=musl-gcc
+if [ "${1:-}" = --target ]; then target="$2"; shift 2; fi
+processor="${target%%-*}"
+mkdir -p target/static
+case "$target" in
+  x86_64-unknown-linux-musl) compiler=musl-gcc archiver=ar llvm="/usr/lib/llvm-*/lib" ;;
+  aarch64-unknown-linux-musl)
+    # Debian has no program of this name for another processor than its own, but the file that makes one of gcc.
+    specs="${MUSL_SPECS:-/usr/lib/aarch64-linux-musl/musl-gcc.specs}"
+    [ -e "$specs" ] || { echo "musl for ARM is missing: $specs"; exit 1; }
+    command -v aarch64-linux-gnu-gcc >/dev/null || { echo "aarch64-linux-gnu-gcc is missing"; exit 1; }
+    compiler="$PWD/target/static/aarch64-musl-gcc" llvm="${ARM_LLVM:-/usr/lib/llvm-*/lib/aarch64-linux-gnu}"
+    printf '#!/bin/sh\nexec aarch64-linux-gnu-gcc "$@" -specs %s\n' "$specs" >"$compiler"
+    chmod +x "$compiler"
+    archiver=aarch64-linux-gnu-ar
+    ;;
+  *) echo "$target is none of those that this script links"; exit 1 ;;
+esac
+command -v "$compiler" >/dev/null || { echo "$compiler is missing"; exit 1; }
+name="$(tr a-z- A-Z_ <<<"$target")"
+export "CARGO_TARGET_${name}_LINKER=$compiler" "CC_${target//-/_}=$compiler" "AR_${target//-/_}=$archiver"
 
 sysroot="$(rustc --print sysroot)"
 std=()
 if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
   library="${RUST_LIBRARY:-$sysroot/lib/rustlib/src/rust/library}"
-  [ -d "$library/core" ] || { echo "neither $target nor the standard library's sources are here"; exit 1; }
+  [ -d "$library/core" ] || { echo "neither the standard library for $target nor its sources are here: rustup target add $target"; exit 1; }
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$library"
   # What rustup would bring along: crt1.o and libc.a come from the system's musl, the unwinder from LLVM.
-  unwinder="$(ls /usr/lib/llvm-*/lib/libunwind.a 2>/dev/null | tail -n 1)"
-  [ -n "$unwinder" ] || { echo "LLVM's libunwind.a is missing"; exit 1; }
-  export CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="-Clink-self-contained=no -Ctarget-feature=+crt-static -Lnative=target/static/lib"
-  mkdir -p target/static/lib
-  rm -f target/static/lib/libunwind.a
-  cp "$unwinder" target/static/lib/libunwind.a
+  unwinder="$(ls $llvm/libunwind.a 2>/dev/null | tail -n 1)"
+  [ -n "$unwinder" ] || { echo "LLVM's libunwind.a is missing in $llvm"; exit 1; }
+  export "CARGO_TARGET_${name}_RUSTFLAGS=-Clink-self-contained=no -Ctarget-feature=+crt-static -Lnative=target/static/$processor"
+  mkdir -p "target/static/$processor"
+  rm -f "target/static/$processor/libunwind.a"
+  cp "$unwinder" "target/static/$processor/libunwind.a"
   # Debian's archive was made for glibc and reports its own mistakes by a function that musl does not have.
   echo '#include <stdarg.h>
     #include <stdio.h>
@@ -31,8 +52,8 @@ if [ ! -d "$sysroot/lib/rustlib/$target" ]; then
       va_list rest; va_start(rest, format); (void)flag;
       int printed = vfprintf(to, format, rest); va_end(rest);
       return printed;
-    }' | musl-gcc -O -c -x c -o target/static/lib/chk.o -
-  ar r target/static/lib/libunwind.a target/static/lib/chk.o
+    }' | "$compiler" -O -c -x c -o "target/static/$processor/chk.o" -
+  "$archiver" r "target/static/$processor/libunwind.a" "target/static/$processor/chk.o"
   std=(-Zbuild-std=std,panic_unwind)
 fi
 # Not position-independent: musl-gcc knows no static programs that are.
@@ -53,8 +74,13 @@ trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/etc/ssl/certs"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 cp "$binary" "$root/upscale"
+emulator=
+if [ "$processor" != "$(uname -m)" ]; then
+  emulator="/qemu-$processor-static"
+  cp "$(command -v "qemu-$processor-static")" "$root$emulator" || { echo "qemu-$processor-static is missing"; exit 1; }
+fi
 unshare --mount bash -euc '
   mount -t proc proc "$1/proc"
   mount --bind /dev "$1/dev"
-  chroot "$1" /upscale demo --out /tmp/demo
-' demo "$root"
+  chroot "$1" $2 /upscale demo --out /tmp/demo
+' demo "$root" "$emulator"
