@@ -2,16 +2,65 @@
 # Everything that must hold before a change lands, one target directory for all of it. Needs Rust and a C
 # compiler; what else it needs it installs. Tests that want the picture collection find it through
 # UPSCALE_TEST_DATA and say so where they go without.
+#   ./test.sh          all of it
+#   ./test.sh quick    what most changes break, in a few minutes; it ends with what it left out
+# At the end each stage stands with its time: on the wall, and of all processors.
 set -euo pipefail
 cd "$(dirname "$0")"
+what="${1:-all}"
+case "$what" in
+  all | quick) ;;
+  *) echo "./test.sh [quick]"; exit 2 ;;
+esac
 
-step() { printf '\n== %s\n' "$*"; }
+stages=()
+# Seconds of processors that this script's ended children took so far (proc_pid_stat(5), fields 16 and 17).
+processors() { awk -v tick="$(getconf CLK_TCK)" '{ print ($16 + $17) / tick }' "/proc/$$/stat"; }
+finish_stage() {
+  [ -z "${stage:-}" ] || stages+=("$(processors) $began_processors $((SECONDS - began)) $stage")
+}
+step() {
+  finish_stage
+  stage="$*" began=$SECONDS began_processors="$(processors)"
+  printf '\n== %s\n' "$*"
+}
+report() {
+  finish_stage
+  printf '\n  wall s   user+sys s   share   stage\n'
+  printf '%s\n' "${stages[@]}" | awk -v wall="$SECONDS" '{
+    used = $1 - $2; line = sprintf("%8d %12.1f %6.0f%%  ", $3, used, 100 * $3 / (wall ? wall : 1))
+    $1 = $2 = $3 = ""; sub(/^ +/, ""); print line " " $0
+  }'
+  printf '%8d  in all\n' "$SECONDS"
+}
 
 step "Formatting"
 cargo fmt --all -- --check
 
 step "Lints"
 cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Most of what a whole-service test takes is waiting, for a child, a lease, a disk: more of them at a time than processors.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
+
+if [ "$what" = quick ]; then
+  step "The shape of the sources, documents' tables and links, packages, units of every room"
+  cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test kernels --test golden --test dance --test http
+  step "The contract: creating, idempotency, money, refusals, results, keys, limits, metrics"
+  cargo test --locked --workspace --no-fail-fast --test contract -- \
+    creating:: idempotency:: money:: refusals:: results:: keys:: metrics::
+  step "Documents: links and tables"
+  cargo test --locked --workspace --no-fail-fast --test documents -- links:: tables:: pages::
+  report
+  cat <<'LEFT_OUT'
+
+left out by `quick`: the rest of the contract (sandbox, several processes, storages, TLS, mails, models, traces, …), chaos,
+the console in Chromium, the engine's and the decoders' long tests, the documents' commands; licences and advisories, unused
+dependencies, fuzz targets, schemathesis, the Python and TypeScript clients, the book, the packages' own tools, secrets in
+logs, training. `./test.sh` runs them all.
+LEFT_OUT
+  exit
+fi
 
 step "Licences, sources, duplicates; advisories where their database can be reached"
 command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
@@ -28,11 +77,9 @@ step "Dependencies that nobody uses"
 command -v cargo-machete >/dev/null || cargo install --locked cargo-machete@0.9.2
 cargo machete crates
 
-step "PostgreSQL, which tests start themselves"
+step "PostgreSQL, a clock to set and Chromium, which tests start themselves"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update && apt-get install -y postgresql; }
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update && apt-get install -y libfaketime; }
-
-step "Chromium, for the console"
 command -v chromedriver >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
 # What finds no PostgreSQL and no Chromium from here on fails instead of saying what it left out.
 export CI=true
@@ -42,7 +89,8 @@ step "Tests"
 export UPSCALE_TEST_LOGS="$PWD/target/test-logs"
 rm -rf "$UPSCALE_TEST_LOGS"
 mkdir -p "$UPSCALE_TEST_LOGS"
-cargo test --locked --workspace
+# One that fails hides no other.
+cargo test --locked --workspace --no-fail-fast
 
 step "Fuzz targets build"
 # Only checked: a name in place of the fuzzer's runtime saves building that, which needs C++.
@@ -60,7 +108,7 @@ checks/clients.sh
 step "The book"
 checks/book.sh
 
-step "Packages: image, chart, units, alerts, Debian package"
+step "Packages: image, chart, units, alerts, Debian package, release archive"
 checks/packages.sh
 
 step "Secrets in the logs of all of the above"
@@ -73,3 +121,5 @@ python="$PWD/target/training/bin/python"
 [ -x "$python" ] || python3 -m venv target/training
 "$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
 (cd training && "$python" -m ruff check . && "$python" -m pytest)
+
+report

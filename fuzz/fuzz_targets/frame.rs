@@ -1,4 +1,4 @@
-//! Bytes of a child that may be anybody's by now: an answer within its limits or an error, never a panic or a wait.
+//! Bytes of a child that may be anyone's by now: an answer within its limits or an error, never a panic or a wait.
 
 #![no_main]
 

@@ -23,10 +23,19 @@ fn check_answer(bytes: &[u8]) {
     let (answer, progress) = read(bytes);
     assert!(progress <= 1_000);
     match answer {
-        Some(Answer::Done { facts, png }) => {
+        Some(Answer::Done {
+            facts,
+            png,
+            thumbnail,
+        }) => {
             assert!(png.len() as u64 <= RESULT_BYTES_MAX);
+            assert!(thumbnail.len() <= upscale_core::limits::THUMBNAIL_BYTES_MAX as usize);
             let mut again = Vec::new();
-            let answer = Answer::Done { facts, png };
+            let answer = Answer::Done {
+                facts,
+                png,
+                thumbnail,
+            };
             assert!(write_answer(&mut again, &answer).is_ok());
             assert_eq!(read(&again).0, Some(answer));
         }

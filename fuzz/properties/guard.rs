@@ -1,4 +1,4 @@
-//! Whatever URL a stranger sends, whatever it redirects to and whatever its name resolves to: what is accepted never
+//! Whatever URL a customer sends, whatever it redirects to and whatever its name resolves to: what is accepted never
 //! leads to a forbidden address. The fuzz target `guard` and a bounded run in the worker's tests hold the guard to it.
 //! The ranges are written down here a second time, as plain comparisons.
 

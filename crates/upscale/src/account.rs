@@ -6,13 +6,13 @@ mod body;
 mod limits;
 mod payments;
 mod purchase;
+mod quick;
 
-use upscale_store::StoreOptions;
-
-use self::body::AccountBody;
+pub(crate) use self::quick::quickstart;
+use self::{body::AccountBody, quick::Gifts};
 use crate::{
     args::{AccountCommand, DataArgs},
-    data::{account_id, block_on, find_account, open_existing_store, open_store},
+    data::{account_id, block_on, find_account, open_existing_store},
     ledger, output,
 };
 
@@ -20,7 +20,18 @@ use crate::{
 pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
     block_on(async {
         match command {
-            AccountCommand::Create { name, data } => create(name, data).await,
+            AccountCommand::Create {
+                name,
+                credit,
+                key,
+                data,
+            } => {
+                let gifts = Gifts {
+                    credit: *credit,
+                    with_key: *key,
+                };
+                quick::create(name, &gifts, data).await
+            }
             AccountCommand::Credit {
                 account,
                 credits,
@@ -70,12 +81,6 @@ pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
             } => payments::payments(account.as_deref(), *refused, *limit, data).await,
         }
     })
-}
-
-async fn create(name: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_store(&data.place, StoreOptions::default()).await?;
-    let account = store.accounts().create(name).await?;
-    body::print(&account, data.json)
 }
 
 async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {

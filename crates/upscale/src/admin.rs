@@ -1,4 +1,4 @@
-//! Where the operators' console listens, and who may come in: whoever can open the socket's file, or whoever knows the
+//! Where the operators' console listens, and who may come in: anyone who can open the socket's file, or anyone who knows the
 //! token.
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -17,7 +17,7 @@ use crate::{
 
 const TOKEN_VARIABLE: &str = "UPSCALE_ADMIN_TOKEN";
 
-/// The console's listener, before anybody is answered.
+/// The console's listener, before anyone is answered.
 pub(crate) struct Admin {
     pub(crate) listener: Listener,
     /// The socket's file, to be kept until the listener is gone.
@@ -28,7 +28,7 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// None where nobody asked for it.
+    /// None where no one asked for it.
     ///
     /// # Errors
     /// When it cannot listen, or an address of the network has no token.
@@ -57,7 +57,7 @@ impl Admin {
         let token = secret::read(TOKEN_VARIABLE, args.admin_token_file.as_deref())?;
         let token = token.with_context(|| {
             format!(
-                "everybody on this machine can reach {address}: set {TOKEN_VARIABLE} or --admin-token-file, or listen on \
+                "every user of this machine can reach {address}: set {TOKEN_VARIABLE} or --admin-token-file, or listen on \
                  unix:FILE, whose permissions decide"
             )
         })?;

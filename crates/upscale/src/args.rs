@@ -12,23 +12,47 @@ mod user;
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use upscale_core::{Permission, Scale};
+use clap_complete::Shell;
+use upscale_core::{Credits, Look, Permission, Scale};
+use upscale_image::Format;
 
-use self::parse::{parse_name, parse_permission, parse_png_path, parse_scale};
+use self::parse::{parse_name, parse_permission, parse_scale};
 pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{AdminAddress, OneLimit, PictureSize},
     place::{DataArgs, PlaceArgs, StorageArgs},
-    roles::{AdminArgs, DoctorArgs, FrontArgs, LogFormat, ProcessArgs, Role, StripeArgs, WorkArgs},
+    roles::{
+        AdminArgs, DoctorArgs, FrontArgs, HealthArgs, LogFormat, ProcessArgs, Role, StripeArgs,
+        WorkArgs,
+    },
     user::{LinkArgs, UserCommand},
 };
 use crate::parameters::ParameterFlags;
 
+const EXAMPLES: &str = "Examples:
+  upscale file photo.jpg --scale 4                  writes photo-4x.png
+  upscale demo --open                               the whole service at work, then a page
+  upscale serve                                     the service, on this machine
+  upscale quickstart                                an account with credits and a key
+  upscale submit --list addresses.txt --out results many images through the API
+
+`upscale COMMAND --help` shows details.";
+const FILE_EXAMPLES: &str = "Examples:
+  upscale file photo.jpg                            writes photo-2x.png beside it
+  upscale file photo.jpg poster.webp --scale 4
+  upscale file photos -o upscaled -r --skip-existing
+  upscale file photo.jpg -o small.jpg --resize 1920x1080
+  upscale file - --format jpeg < in.png > out.jpg";
+const SUBMIT_EXAMPLES: &str = "Examples:
+  export UPSCALE_API=https://api.example.com UPSCALE_API_KEY=usk_live_…
+  upscale submit https://images.example.com/photo.jpg --scale 4
+  upscale submit --list addresses.txt --out results --concurrency 8";
+
 /// Upscales images by 2x or 4x: an asynchronous REST service, a command for files, and what their operator needs.
 #[derive(Debug, Parser)]
-#[command(name = "upscale", version, max_term_width = 100)]
+#[command(name = "upscale", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     /// TOML file with flags by their names, such as `listen = "0.0.0.0:8080"`. A flag wins over its variable,
     /// a variable over the file, the file over the default.
@@ -50,6 +74,9 @@ pub(crate) enum Command {
         work: Box<WorkArgs>,
         #[command(flatten)]
         process: Box<ProcessArgs>,
+        /// Let another `serve` with this flag work on the same directory; without it a second one is refused.
+        #[arg(long)]
+        share_data: bool,
     },
     /// Run the API and the result files alone; `worker` processes do the work.
     Api {
@@ -69,38 +96,44 @@ pub(crate) enum Command {
         #[command(flatten)]
         process: Box<ProcessArgs>,
     },
-    /// Make, credit, adjust, limit and inspect accounts, while `serve` runs or not.
+    /// Create an account with credits and a key.
+    Quickstart(QuickstartArgs),
+    /// Create, credit, adjust, limit and inspect accounts; works while `serve` runs.
     #[command(subcommand)]
     Account(AccountCommand),
-    /// Make, rotate and revoke API keys, while `serve` runs or not.
+    /// Create, rotate and revoke API keys; works while `serve` runs.
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Look at tasks of anyone, and return a refund that hangs.
+    /// Inspect any account's tasks; retry a stuck refund.
     #[command(subcommand)]
     Task(TaskCommand),
     /// Read the ledger: an account's lines, the sums of all, whether it balances.
     #[command(subcommand)]
     Ledger(LedgerCommand),
-    /// Let people sign in to the console, and set their passwords, while it runs or not.
+    /// Manage users of the console and their passwords; works while it runs.
     #[command(subcommand)]
     User(UserCommand),
-    /// Look at this machine: CPU, sandbox, store, disk, names, outside; exit status 1 when one cannot serve.
+    /// Check whether the service on this machine is ready; exit status 1 if not. For containers.
+    Health(HealthArgs),
+    /// Check this machine: CPU, sandbox, store, disk, name resolution, network; exit status 1 if a check fails.
     Doctor(Box<DoctorArgs>),
-    /// Check every invariant of money, tasks and files; exit status 1 when one is broken.
+    /// Check every invariant of ledger, tasks and files; exit status 1 if one is broken.
     Audit(DataArgs),
     /// Copy the data directory's database while the service runs, and audit the copy.
     Backup(BackupArgs),
-    /// Try out the bucket where results are to be kept.
+    /// Test the bucket for results.
     #[command(subcommand)]
     Storage(StorageCommand),
-    /// Upscale one file here and now, by the same path as the service.
+    /// Upscale files and folders on this machine, without the service.
+    #[command(after_help = FILE_EXAMPLES)]
     File(FileArgs),
-    /// Look at model files that people bring with them, verify them, write their cards.
+    /// Inspect and verify model files, write their cards.
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Show the whole service at work: a server, an image host, a customer, two pictures.
+    /// Show the whole service at work: server, image host, customer, two pictures.
     Demo(DemoArgs),
-    /// Upscale many images by their addresses through the API; a killed run goes on where it stopped.
+    /// Upscale many images by URL through the API; a killed run continues where it stopped.
+    #[command(after_help = SUBMIT_EXAMPLES)]
     Submit(Box<SubmitArgs>),
     /// Read one task through the API.
     Status(StatusArgs),
@@ -108,6 +141,18 @@ pub(crate) enum Command {
     Wait(WaitArgs),
     /// Measure the speed of a network, of the API with `bench api`.
     Bench(BenchArgs),
+    /// Print shell completions.
+    Completions {
+        /// Which one.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write manual pages, one per command.
+    Man {
+        /// Where to; made where absent.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// One image from standard input to standard output; started by the worker, once per image.
     #[command(hide = true)]
     Child(ChildArgs),
@@ -117,6 +162,7 @@ impl Command {
     /// Whether the caller is a program and wants its errors as JSON, too.
     pub(crate) fn is_json(&self) -> bool {
         match self {
+            Self::Quickstart(args) => args.data.json,
             Self::Account(command) => command.data().json,
             Self::Key(command) => command.data().json,
             Self::Task(command) => command.data().json,
@@ -132,13 +178,17 @@ impl Command {
             Self::Model(command) => command.is_json(),
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
+                Some(BenchCommand::Waiting(waiting)) => waiting.json,
                 None => args.engine.json,
             },
             Self::Serve { .. }
             | Self::Api { .. }
             | Self::Worker { .. }
+            | Self::Health(_)
             | Self::File(_)
             | Self::Demo(_)
+            | Self::Completions { .. }
+            | Self::Man { .. }
             | Self::Child(_) => false,
         }
     }
@@ -146,7 +196,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Directory of the database to copy.
+    /// Directory of the database to copy; by default the one of `serve`.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// Directory to copy into; made where absent, and it must hold no database. To restore, serve it.
@@ -196,7 +246,7 @@ pub(crate) struct ChildArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Make an API key; its secret is shown this once.
+    /// Create an API key; its secret is shown once.
     Create {
         /// The account's id, `acc_…`.
         account: String,
@@ -209,14 +259,17 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Show an account's keys without their secrets.
+    /// Show an account's keys without their secrets: those that work first, then the revoked, each the newest first.
     List {
         /// The account's id, `acc_…`.
         account: String,
+        /// Keys shown at most.
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        limit: u32,
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Make a new key in place of an old one; its secret is shown this once.
+    /// Replace a key by a new one; its secret is shown once.
     Rotate {
         /// The old key's id, `key_…`.
         key: String,
@@ -234,7 +287,7 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Refuse a key from now on.
+    /// Revoke a key.
     Revoke {
         /// The key's id, `key_…`.
         key: String,
@@ -257,30 +310,87 @@ impl KeyCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct FileArgs {
-    /// JPEG, PNG or WebP file.
-    pub(crate) input: PathBuf,
-    /// PNG file to write, in place of one that is there; it appears whole or not at all.
-    #[arg(value_parser = parse_png_path)]
-    pub(crate) output: PathBuf,
+    /// Pictures (JPEG, PNG, WebP), folders of them, or `-` for standard input. The second of two is the output where
+    /// `--out` names none.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Where results go: a file that ends in .png, .jpg or .webp, a folder, or `-` for standard output. By default beside
+    /// the source, as `photo-4x.png`.
+    #[arg(short, long, value_name = "FILE|DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Read folders in folders, too.
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// Leave out pictures whose result is there already.
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(crate) skip_existing: bool,
+    /// Replace results that are there already; each appears whole or not at all.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Format of results that no file name gives one.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+    /// Quality of JPEG results, 1 to 100.
+    #[arg(long, value_name = "N", default_value_t = 92, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) quality_jpeg: u8,
+    /// Bring the result to this size in pixels, in 8 bits, after it was upscaled.
+    #[arg(long, value_name = "WxH", value_parser = PictureSize::from_str)]
+    pub(crate) resize: Option<PictureSize>,
     /// 2 or 4; by default 2, or what the model does.
-    #[arg(long, value_parser = parse_scale)]
+    #[arg(short, long, value_parser = parse_scale)]
     pub(crate) scale: Option<Scale>,
     #[command(flatten)]
     pub(crate) model: FileModel,
     #[command(flatten)]
     pub(crate) parameters: ParameterFlags,
+    /// How the result looks where the source leaves it open: `faithful`, `natural` or `crisp`.
+    #[arg(short, long, value_name = "LOOK", default_value_t = Look::default())]
+    pub(crate) look: Look,
     /// `max` takes eight times as long: the mean of the picture's eight orientations.
-    #[arg(long, value_enum, default_value_t = Quality::Standard)]
+    #[arg(short, long, value_enum, default_value_t = Quality::Standard)]
     pub(crate) quality: Quality,
     /// Threads; by default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// Largest input, in pixels, in place of the service's cap for this scale.
+    /// Largest input, in pixels; by default what fits into three quarters of this machine's memory.
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) pixels_max: Option<u64>,
     /// Say where the time went, and the largest memory.
     #[arg(long)]
     pub(crate) timings: bool,
+}
+
+/// What `upscale file` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Without loss, with all that the source had.
+    Png,
+    /// With loss, 8 bits, no transparency.
+    Jpeg,
+    /// Without loss, 8 bits.
+    Webp,
+}
+
+impl From<OutputFormat> for Format {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Png => Self::Png,
+            OutputFormat::Jpeg => Self::Jpeg,
+            OutputFormat::Webp => Self::WebP,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuickstartArgs {
+    /// What you call the account, 1 to 100 characters.
+    #[arg(long, value_name = "TEXT", default_value = "Quick start", value_parser = parse_name)]
+    pub(crate) name: String,
+    /// Its first credits.
+    #[arg(long, value_name = "CREDITS", default_value = "100", value_parser = Credits::parse)]
+    pub(crate) credit: Credits,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
 }
 
 /// How much time a picture may take.
@@ -299,6 +409,9 @@ pub(crate) struct DemoArgs {
     /// Where the results and the before/after picture are written; made where absent.
     #[arg(long, value_name = "DIR", default_value = "upscale-demo")]
     pub(crate) out: PathBuf,
+    /// Show the page in a browser when it is there.
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Order nothing: print where the service is, a key and the pictures' addresses as one line of JSON, and stay until
     /// standard input ends: a place to try a client against.
     #[arg(long)]
@@ -316,7 +429,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchEngineArgs {
-    /// `f`, `s`, `x`, `span` (`s` with gates), `compact`, `rrdb`, all with random weights, or a model file of anybody's.
+    /// `f`, `s`, `x`, `span` (`s` with gates), `compact`, `rrdb`, all with random weights, or a model file of anyone's.
     #[arg(long, value_name = "NAME|FILE", default_value = "f")]
     pub(crate) network: String,
     /// Size of the source in pixels.
@@ -340,6 +453,21 @@ pub(crate) struct BenchEngineArgs {
 pub(crate) enum BenchCommand {
     /// Creates and reads per second over loopback, next to what the disk syncs in the same run.
     Api(BenchApiArgs),
+    /// Requests held at once by `Prefer: wait`: what they cost in queries, threads and memory, and how soon they hear.
+    Waiting(BenchWaitingArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchWaitingArgs {
+    /// Requests held at a time.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=2_000))]
+    pub(crate) waiters: u32,
+    /// Seconds for which all of them are held.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub(crate) seconds: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -58,6 +58,7 @@ fn count_breaches(copy: &Path) -> anyhow::Result<usize> {
         data: Some(copy.to_owned()),
         database: None,
         database_connections: 1,
+        secret_key_file: None,
         storage: StorageArgs {
             storage: None,
             storage_public_url: None,
@@ -79,12 +80,13 @@ fn copy_files(from: &Path, to: &Path) -> anyhow::Result<u64> {
     let mut copied = 0;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let is_result = entry.file_name().to_string_lossy().ends_with(".png");
-        if !is_result {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".png") {
             continue;
         }
         match fs::copy(entry.path(), to.join(entry.file_name())) {
-            Ok(_) => copied += 1,
+            // A thumbnail goes along with its result and is none.
+            Ok(_) => copied += u64::from(!name.ends_with(".thumb.png")),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| entry.path().display().to_string()),
         }

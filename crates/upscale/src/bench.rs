@@ -3,6 +3,7 @@
 
 mod api;
 mod load;
+mod waiting;
 
 use std::{fs, path::Path};
 
@@ -23,6 +24,7 @@ use crate::{
 pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Api(args)) => api::bench_api(args),
+        Some(BenchCommand::Waiting(args)) => waiting::bench_waiting(args),
         None => bench_network(&args.engine),
     }
 }

@@ -1,4 +1,4 @@
-//! `upscale child`: the process that alone looks at a stranger's bytes, as a command that `serve` and `worker` start.
+//! `upscale child`: the process that alone reads untrusted bytes, as a command that `serve` and `worker` start.
 
 use std::process::ExitCode;
 

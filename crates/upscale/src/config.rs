@@ -2,13 +2,25 @@
 //! default, in this order. One walk over all commands gives every long flag its variable and, where the file
 //! names it, the file's value in place of the default; clap does the rest.
 
+mod default_place;
+mod variables;
+
 use std::{collections::BTreeSet, ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, builder::BoolishValueParser};
+use clap::{
+    Arg, ArgAction, CommandFactory, FromArgMatches,
+    builder::{ArgPredicate, BoolishValueParser},
+};
 use toml::Value;
 
-use crate::args::Cli;
+pub(crate) use self::default_place::default_place;
+use self::variables::{variable, warn_of_unknown};
+use crate::{args::Cli, manual::grouped};
+
+/// The flags that say where a service's data is.
+const PLACE: &str = "data";
+const DATABASE: &str = "database";
 
 /// Reads the process' own arguments and environment. Ends the process after `--help` and on wrong usage,
 /// as command lines do (exit status 0 and 2).
@@ -21,7 +33,9 @@ pub(crate) fn read_command_line() -> anyhow::Result<Cli> {
         Some(path) => read_table(&path)?,
         None => toml::Table::new(),
     };
-    let matches = command(&table)?.get_matches_from(given);
+    let (command, flags) = command(&table)?;
+    warn_of_unknown(&flags);
+    let matches = grouped(command).get_matches_from(given);
     Cli::from_arg_matches(&matches).map_err(|error| error.exit())
 }
 
@@ -75,8 +89,13 @@ fn read_table(path: &PathBuf) -> anyhow::Result<toml::Table> {
         .collect())
 }
 
-/// The whole command line, with variables and the file's values.
-fn command(table: &toml::Table) -> anyhow::Result<clap::Command> {
+/// The whole command line with its variables, for what describes it.
+pub(crate) fn plain_command() -> anyhow::Result<clap::Command> {
+    Ok(command(&toml::Table::new())?.0)
+}
+
+/// The whole command line, with variables and the file's values; and its long flags.
+fn command(table: &toml::Table) -> anyhow::Result<(clap::Command, BTreeSet<String>)> {
     let mut known = BTreeSet::new();
     let command = dress(Cli::command(), table, &mut known)?;
     let unknown: Vec<&str> = table
@@ -90,7 +109,7 @@ fn command(table: &toml::Table) -> anyhow::Result<clap::Command> {
             unknown.join(", ")
         );
     }
-    Ok(command)
+    Ok((command, known))
 }
 
 fn dress(
@@ -99,6 +118,7 @@ fn dress(
     known: &mut BTreeSet<String>,
 ) -> anyhow::Result<clap::Command> {
     let mut failed = None;
+    let place = place_by_default(&command, table);
     let mut dressed = command.mut_args(|arg| {
         let Some(name) = arg.get_long().map(str::to_owned) else {
             return arg;
@@ -106,6 +126,10 @@ fn dress(
         known.insert(name.clone());
         let arg = with_variable(arg, &name);
         match table.get(&name).map(texts) {
+            None if name == PLACE => match &place {
+                Some(place) => place.apply(arg),
+                None => arg,
+            },
             None => arg,
             Some(Ok(values)) => arg.required(false).default_values(values),
             Some(Err(error)) => {
@@ -131,8 +155,44 @@ fn dress(
     Ok(dressed)
 }
 
+/// Where a command's data is when no one says so.
+struct PlaceByDefault {
+    directory: PathBuf,
+    /// Whether the command may work on a database on a server, and then needs no directory.
+    has_database: bool,
+}
+
+impl PlaceByDefault {
+    fn apply(&self, arg: Arg) -> Arg {
+        let directory = self.directory.clone().into_os_string();
+        let arg = arg.required(false).default_value(directory);
+        // The help says it in general: a manual page is read on another machine than it was written on.
+        let arg = arg.hide_default_value(true);
+        if !self.has_database {
+            return arg;
+        }
+        arg.default_value_if(DATABASE, ArgPredicate::IsPresent, None)
+    }
+}
+
+/// Of the commands on a service's data; `bench api` has a directory of another kind.
+fn place_by_default(command: &clap::Command, table: &toml::Table) -> Option<PlaceByDefault> {
+    let has_database = command
+        .get_arguments()
+        .any(|arg| arg.get_long() == Some(DATABASE));
+    if !(has_database || command.get_name() == "backup") || table.contains_key(DATABASE) {
+        return None;
+    }
+    Some(PlaceByDefault {
+        directory: default_place()?,
+        has_database,
+    })
+}
+
 fn with_variable(arg: Arg, name: &str) -> Arg {
-    let variable = format!("UPSCALE_{}", name.replace('-', "_").to_uppercase());
+    let Some(variable) = variable(name) else {
+        return arg;
+    };
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     let arg = arg.env(variable).hide_env_values(true);
     if is_switch {
@@ -180,7 +240,7 @@ mod tests {
     }
 
     fn serve(table: &str, arguments: &[&str]) -> Command {
-        let command = command(&table.parse().unwrap()).unwrap();
+        let (command, _) = command(&table.parse().unwrap()).unwrap();
         let given = ["upscale", "serve"].iter().chain(arguments);
         let matches = command.try_get_matches_from(given).unwrap();
         Cli::from_arg_matches(&matches).unwrap().command
@@ -188,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_command_line_holds_together() {
-        command(&toml::Table::new()).unwrap().debug_assert();
+        plain_command().unwrap().debug_assert();
     }
 
     #[test]
@@ -217,6 +277,28 @@ mod tests {
     }
 
     #[test]
+    fn data_are_at_home_where_neither_a_directory_nor_a_database_is_named() {
+        let place = |table: &str, arguments: &[&str]| match serve(table, arguments) {
+            Command::Serve { place, .. } => place.data,
+            other => panic!("{other:?}"),
+        };
+        let home = default_place();
+        assert_eq!(place("", &[]), home);
+        assert_eq!(place("", &["--data", "d"]), Some(PathBuf::from("d")));
+        let database = ["--database", "postgres://a@b/c"];
+        assert_eq!(place("", &database), None);
+        assert_eq!(place("database = \"postgres://a@b/c\"", &[]), None);
+        let both = place("data = \"d\"", &database);
+        assert_eq!(both, Some(PathBuf::from("d")));
+        let line = ["upscale", "backup", "out"];
+        let matches = plain_command().unwrap().try_get_matches_from(line);
+        match Cli::from_arg_matches(&matches.unwrap()).unwrap().command {
+            Command::Backup(args) => assert_eq!(Some(args.data), home),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
     fn address_ranges_come_from_the_file_or_the_line_and_must_be_ranges() {
         let given = serve(
             "data = \"d\"\nsource-deny = [\"52.1.0.0/16\", \"2a00::/32\"]",
@@ -227,7 +309,7 @@ mod tests {
         };
         assert_eq!(work.source_deny.len(), 2);
         assert_eq!(work.nat64_prefix[1], "2a00:64::/64".parse().unwrap());
-        let dressed = command(&toml::Table::new()).unwrap();
+        let dressed = plain_command().unwrap();
         for wrong in ["52.1.0.0/33", "nowhere", "52.1.0.0"] {
             let line = ["upscale", "serve", "--data", "d", "--source-deny", wrong];
             assert!(
@@ -239,7 +321,7 @@ mod tests {
 
     #[test]
     fn names_and_files_that_would_mislead_are_refused() {
-        let dressed = command(&toml::Table::new()).unwrap();
+        let dressed = plain_command().unwrap();
         for line in [
             &["account", "create", "two\nlines", "--data", "d"][..],
             &["account", "create", "\u{1b}[2J", "--data", "d"],
@@ -253,8 +335,8 @@ mod tests {
                 "--data",
                 "d",
             ],
-            &["file", "in.jpg", "out.jpg"],
-            &["file", "in.jpg", "out"],
+            &["wait", "ups_1", "--out", "out.jpg"],
+            &["wait", "ups_1", "--out", "out"],
         ] {
             let line = [&["upscale"][..], line].concat();
             let error = dressed.clone().try_get_matches_from(&line).unwrap_err();
@@ -264,7 +346,8 @@ mod tests {
                 "{line:?}"
             );
         }
-        let fine = ["upscale", "file", "in.jpg", "out.PNG"];
+        let call = ["--api", "https://a.example.com", "--api-key", "k"];
+        let fine = [&["upscale", "wait", "ups_1", "--out", "out.PNG"][..], &call].concat();
         assert!(dressed.try_get_matches_from(fine).is_ok());
     }
 
@@ -276,7 +359,7 @@ mod tests {
 
     #[test]
     fn every_long_flag_has_its_variable() {
-        let dressed = command(&toml::Table::new()).unwrap();
+        let dressed = plain_command().unwrap();
         let serve = dressed.find_subcommand("serve").unwrap();
         let arg = serve
             .get_arguments()

@@ -1,29 +1,47 @@
 //! The service's data as all commands use it: where the database and the result files are, and a small runtime
 //! to ask them.
 
-use std::future::Future;
+use std::{
+    fs,
+    future::Future,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
-use upscale_core::{AccountId, Clock, KeyId};
-use upscale_store::{Account, Results, Store, StoreOptions};
+use upscale_core::{AccountId, Clock, KeyId, is_token};
+use upscale_store::{Account, DATABASE_FILE, Results, Store, StoreOptions};
 
-use crate::{args::PlaceArgs, bucket::bucket};
+use crate::{args::PlaceArgs, bucket::bucket, config::default_place, secret_keys};
 
 /// Result files stand in this folder of the data directory.
 pub(crate) const RESULTS_FOLDER: &str = "results";
+
+/// Lock files of this machine's workers stand in this one.
+const OWNERS_FOLDER: &str = "owners";
+/// The kernel's name for the time since it started: no two machines share one.
+const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Database and result files.
 pub(crate) struct Data {
     pub(crate) store: Store,
     pub(crate) results: Results,
+    /// Folder of this machine's workers' lock files; none where there is no directory.
+    pub(crate) owners: Option<PathBuf>,
 }
 
 impl Data {
     /// Opens the place and makes what is missing.
     pub(crate) async fn open(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Self> {
+        let store = open_store(place, options).await?;
+        if let Some(directory) = data_directory(place)
+            && !store.has_reserved().await?
+        {
+            refuse_results_beside_nothing(directory, "has never seen a task")?;
+        }
         Ok(Self {
-            store: open_store(place, options).await?,
+            store,
             results: open_results(place)?,
+            owners: owners_folder(place),
         })
     }
 
@@ -37,6 +55,15 @@ impl Data {
 /// Opens the database alone, for commands that touch no result; makes the directory or the tables that are
 /// missing.
 pub(crate) async fn open_store(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Store> {
+    let keys = secret_keys::read(place)?;
+    let store = open_database(place, options).await?;
+    Ok(match keys {
+        Some(keys) => store.with_secret_keys(keys),
+        None => store,
+    })
+}
+
+async fn open_database(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Store> {
     if let Some(address) = &place.database {
         return Store::open_postgres(address, place.database_connections, Clock::System, options)
             .await
@@ -44,6 +71,10 @@ pub(crate) async fn open_store(place: &PlaceArgs, options: StoreOptions) -> anyh
     }
     let directory = place.data.as_deref();
     let directory = directory.context("--data DIR or --database URL must say where the data is")?;
+    let database = fs::metadata(directory.join(DATABASE_FILE));
+    if database.map_or(0, |database| database.len()) == 0 {
+        refuse_results_beside_nothing(directory, "is missing or empty")?;
+    }
     Store::open_sqlite(directory, Clock::System, options)
         .await
         .with_context(|| format!("the data directory {}", directory.display()))
@@ -55,6 +86,47 @@ pub(crate) async fn open_existing_store(place: &PlaceArgs) -> anyhow::Result<Sto
     open_store(place, StoreOptions::default()).await
 }
 
+/// A directory with a database is one machine's. Beside PostgreSQL several machines may share one, whose locks need not be
+/// seen by all of them: each looks into a folder of its own, named after its boot. After another boot the leases decide.
+fn owners_folder(place: &PlaceArgs) -> Option<PathBuf> {
+    let folder = place.data.as_deref()?.join(OWNERS_FOLDER);
+    if place.database.is_none() {
+        return Some(folder);
+    }
+    let boot = fs::read_to_string(BOOT_ID_FILE).ok()?;
+    let boot = boot.trim();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (!boot.is_empty() && boot.bytes().all(is_plain)).then(|| folder.join(boot))
+}
+
+/// Where the database is a file: its directory.
+fn data_directory(place: &PlaceArgs) -> Option<&Path> {
+    let directory = place.data.as_deref();
+    directory.filter(|_| place.database.is_none())
+}
+
+/// Result files without the database that knows them: it was moved or lost. One that begins anew beside them would have
+/// every customer and credit forgotten, and the files removed within the hour.
+fn refuse_results_beside_nothing(directory: &Path, how: &str) -> anyhow::Result<()> {
+    let results = directory.join(RESULTS_FOLDER);
+    if !holds_results(&results) {
+        return Ok(());
+    }
+    bail!(
+        "the database {} {how}, but there are result files in {}. Put the right one back, with its -wal file if there is one, or restore a backup. To begin with an empty service, move {} away first",
+        directory.join(DATABASE_FILE).display(),
+        results.display(),
+        results.display()
+    )
+}
+
+fn holds_results(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files
+        .filter_map(|file| file.file_name().into_string().ok())
+        .any(|name| name.strip_suffix(".png").is_some_and(is_token))
+}
+
 fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
     if let Some(results) = bucket(&place.storage)? {
         return Ok(results);
@@ -64,6 +136,14 @@ fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
         .context("--data DIR or --storage s3://bucket must say where the result files are")?;
     Results::local(&directory.join(RESULTS_FOLDER))
         .with_context(|| format!("the data directory {}", directory.display()))
+}
+
+/// Whether the place was named or is there: the directory by default is made by the first `serve`.
+pub(crate) fn is_in_use(place: &PlaceArgs) -> bool {
+    let is_named = |directory: &PathBuf| Some(directory) != default_place().as_ref();
+    let directory = place.data.as_ref();
+    place.database.is_some()
+        || directory.is_some_and(|directory| is_named(directory) || directory.is_dir())
 }
 
 /// A database that is not there says so itself.
@@ -116,5 +196,5 @@ pub(crate) fn key_id(text: &str) -> anyhow::Result<KeyId> {
 }
 
 pub(crate) fn no_account(text: &str) -> String {
-    format!("there is no account {text}")
+    format!("there is no account {text}: see `upscale account list`")
 }

@@ -2,11 +2,21 @@
 //! operator's commands, and a customer who orders, polls, downloads and checks. Anything off ends it with an error.
 
 mod image_host;
+mod page;
 mod pictures;
 
-use std::{collections::HashMap, ffi::OsStr, fs, io, path::Path, thread, time::Instant};
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs, io,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Instant,
+};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use futures_util::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 use tokio::{
     signal::{
@@ -15,8 +25,8 @@ use tokio::{
     },
     sync::oneshot,
 };
-use upscale_client::{Client, IdempotencyKey, Order, Status, Task};
-use upscale_core::{Credits, Parameters, Scale, limits};
+use upscale_client::{Client, ErrorKind, IdempotencyKey, Order, Task};
+use upscale_core::{Credits, Scale, limits};
 use upscale_image::{
     decode,
     raster::{Kernel, Pair, Rgb8, before_after, resize},
@@ -24,6 +34,7 @@ use upscale_image::{
 
 use self::{
     image_host::{HOST_NAME, ImageHost},
+    page::Told,
     pictures::{Picture, given, samples},
 };
 use crate::{args::DemoArgs, data::block_on, output, running::Running, whole_file::write_whole};
@@ -57,15 +68,42 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
         "account {account} bought {PURCHASE} credits and has a key"
     ))?;
     let client = Client::new(&service.api, &key)?;
-    let results = block_on(order_all(&client, &pictures, &started))?;
-    save(&results, &args.out)?;
-    settle_up(&service, &account, &results, &started)?;
+    let (results, failure) = block_on(order_all(&client, &pictures, &started))?;
+    let compared = compare(&results)?;
+    save(&results, &compared, &args.out)?;
+    let books = settle_up(&service, &account, &results, &started)?;
     service.stop()?;
     started.says("the service stopped in order")?;
+    let page = page::page(&Told {
+        summary: &books.summary,
+        compared: &compared,
+        failure: &failure,
+        ledger: &books.ledger,
+    })?;
+    let path = args.out.join("demo.html");
+    write_whole(&path, page.as_bytes())?;
     output::line(&format!(
-        "\nResults and before-after.png (left bicubic, right ours) are in {}",
-        args.out.display()
-    ))
+        "\nLook at {}: both enlargements under a slider, the failure, the ledger. The results are beside it.",
+        path.display()
+    ))?;
+    match args.open {
+        true => show(&path),
+        false => Ok(()),
+    }
+}
+
+/// By the program that the desktop opens pages with.
+fn show(page: &Path) -> anyhow::Result<()> {
+    let opened = Command::new("xdg-open")
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match opened {
+        Ok(status) if status.success() => Ok(()),
+        _ => output::line("xdg-open could not show it: open that file in a browser."),
+    }
 }
 
 /// An image host with the pictures, and a service that finds and trusts it.
@@ -162,40 +200,40 @@ struct Ordered<'a> {
     scale: Scale,
     key: IdempotencyKey,
     order: Order,
-    task: Task,
+    id: String,
 }
 
-/// Orders every picture at both scales, then waits for each.
+/// Orders every picture at both scales and one that is not there, then waits for all; the results, and what became of the
+/// one that is not there.
 async fn order_all<'a>(
     client: &Client,
     pictures: &'a [Picture],
     timeline: &Timeline,
-) -> anyhow::Result<Vec<Done<'a>>> {
+) -> anyhow::Result<(Vec<Done<'a>>, String)> {
     let mut orders = Vec::new();
     for picture in pictures {
+        if let Some((width, height)) = picture.shrunk_from {
+            timeline.says(&format!(
+                "{} has {width} x {height} pixels, more than a task may have: shrunk first",
+                picture.name
+            ))?;
+        }
         for scale in Scale::ALL {
-            if picture.pixels > limits::source_pixels_max(Parameters::at(scale)) {
-                timeline.says(&format!(
-                    "{} is too large for {scale}: left out",
-                    picture.path
-                ))?;
-                continue;
-            }
             orders.push(order(client, picture, scale, timeline).await?);
         }
     }
     let first = orders.first().context("nothing could be ordered")?;
-    let again = client.create(&first.order, &first.key).await?;
+    let again = client.upscales().create(&first.order, &first.key).await?;
     ensure!(
-        again.is_replay && again.task.id == first.task.id,
+        again.is_replay && again.task.id() == first.id,
         "a repeated create made another task: {again:?}"
     );
     timeline.says("the first POST again, same key: the same task, nothing reserved")?;
-    let mut results = Vec::new();
-    for ordered in orders {
-        results.push(finish(client, ordered, timeline).await?);
-    }
-    Ok(results)
+    // All at once: each is heard of when it ends.
+    let results = orders
+        .into_iter()
+        .map(|ordered| finish(client, ordered, timeline));
+    try_join(try_join_all(results), fail_one(client, timeline)).await
 }
 
 async fn order<'a>(
@@ -207,7 +245,7 @@ async fn order<'a>(
     let url = format!("https://{HOST_NAME}{}", picture.path);
     let order = Order::new(url).scale(u32::try_from(scale.factor())?);
     let key = IdempotencyKey::mint()?;
-    let task = client.create(&order, &key).await?.task;
+    let task = client.upscales().create(&order, &key).await?.task;
     timeline.says(&format!(
         "POST {} at {scale}: 202, {}",
         picture.path,
@@ -218,7 +256,7 @@ async fn order<'a>(
         scale,
         key,
         order,
-        task,
+        id: task.id().to_owned(),
     })
 }
 
@@ -228,13 +266,14 @@ async fn finish<'a>(
     timeline: &Timeline,
 ) -> anyhow::Result<Done<'a>> {
     let (picture, scale) = (ordered.picture, ordered.scale);
-    let task = client.finish(ordered.task, &ordered.key).await?;
+    let task = client.upscales().wait(&ordered.id).await?;
+    let charged = Credits::from_thousandths(task.thousandths_charged);
     timeline.says(&format!(
         "GET  {} at {scale}: {}",
         picture.path,
-        describe(&task)
+        describe(&Task::Succeeded(task.clone()))
     ))?;
-    let png = client.download(&task).await?;
+    let png = client.upscales().download(&task).await?;
     timeline.says(&format!(
         "GET  the result: {} bytes, checksum right",
         png.len()
@@ -243,32 +282,54 @@ async fn finish<'a>(
         picture,
         scale,
         png,
-        charged: Credits::from_thousandths(task.thousandths_charged),
+        charged,
     })
+}
+
+/// Orders a picture that does not exist: it must fail and cost nothing. Returns the customer's error.
+async fn fail_one(client: &Client, timeline: &Timeline) -> anyhow::Result<String> {
+    let order = Order::new(format!("https://{HOST_NAME}/missing.png"));
+    let told = match client.upscales().run(&order).await {
+        Err(error) => match *error.kind {
+            ErrorKind::TaskFailed { failure, .. } => failure.message,
+            other => bail!("a picture that is not there: {other}"),
+        },
+        Ok(task) => bail!("a picture that is not there has a result: {task:?}"),
+    };
+    timeline.says(&format!("GET  /missing.png at 2x: failed: {told}"))?;
+    Ok(told)
 }
 
 fn describe(task: &Task) -> String {
     let credits = Credits::from_thousandths;
-    match &task.status {
-        Status::Processing { .. } => {
+    match task {
+        Task::Processing(task) => {
             format!(
                 "processing, {} reserved",
                 credits(task.thousandths_reserved)
             )
         }
-        Status::Succeeded(_) => format!("succeeded, {} charged", credits(task.thousandths_charged)),
-        Status::Failed(failure) => {
-            format!("failed, {}: {}", failure.refund_status, failure.message)
+        Task::Succeeded(task) => {
+            format!("succeeded, {} charged", credits(task.thousandths_charged))
         }
+        Task::Failed(task) => format!(
+            "failed, {}: {}",
+            task.failure.refund_status, task.failure.message
+        ),
     }
 }
 
-/// Writes the results, and the comparison of the largest scale of each picture.
-fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
-    let mut pairs: Vec<(&str, Pair)> = Vec::new();
+/// A picture at its largest scale, beside what bicubic interpolation makes of it.
+pub(crate) struct Compared {
+    pub(crate) name: String,
+    pub(crate) scale: Scale,
+    pub(crate) pair: Pair,
+}
+
+/// Of each picture the largest scale, which comes last.
+fn compare(results: &[Done<'_>]) -> anyhow::Result<Vec<Compared>> {
+    let mut compared: Vec<Compared> = Vec::new();
     for done in results {
-        let name = format!("{}-{}.png", done.picture.name, done.scale);
-        write_whole(&out.join(name), &done.png)?;
         let ours = Rgb8::of_source(&decode(&done.png, RESULT_PIXELS_MAX)?);
         let before = Rgb8::of_source(&decode(&done.picture.bytes, RESULT_PIXELS_MAX)?);
         let factor = done.scale.factor();
@@ -281,19 +342,35 @@ fn save(results: &[Done<'_>], out: &Path) -> anyhow::Result<()> {
             found.1
         );
         let bicubic = resize(&before, width, height, Kernel::Bicubic);
-        pairs.retain(|(name, _)| *name != done.picture.name);
-        pairs.push((name, Pair { bicubic, ours }));
+        compared.retain(|other| other.name != *name);
+        compared.push(Compared {
+            name: name.clone(),
+            scale: done.scale,
+            pair: Pair { bicubic, ours },
+        });
     }
-    for picture in results
-        .iter()
-        .map(|done| done.picture)
-        .filter(|picture| picture.is_drawn)
-    {
-        write_whole(&out.join(format!("{}.png", picture.name)), &picture.bytes)?;
+    Ok(compared)
+}
+
+/// Writes the results, the pictures that no one has yet, and the comparison.
+fn save(results: &[Done<'_>], compared: &[Compared], out: &Path) -> anyhow::Result<()> {
+    for done in results {
+        let name = format!("{}-{}.png", done.picture.name, done.scale);
+        write_whole(&out.join(name), &done.png)?;
+        if done.picture.is_drawn {
+            let name = format!("{}.png", done.picture.name);
+            write_whole(&out.join(name), &done.picture.bytes)?;
+        }
     }
-    let pairs: Vec<Pair> = pairs.into_iter().map(|(_, pair)| pair).collect();
+    let pairs: Vec<Pair> = compared.iter().map(|one| one.pair.clone()).collect();
     let composed = before_after(&pairs).context("there is nothing to compare")?;
     write_whole(&out.join("before-after.png"), &composed.to_png()?)
+}
+
+/// How the books stand when all is done.
+struct Books {
+    summary: String,
+    ledger: Value,
 }
 
 /// The books after all of it: charged exactly what each task said it cost, nothing reserved, the audit clean.
@@ -302,7 +379,7 @@ fn settle_up(
     account: &str,
     results: &[Done<'_>],
     timeline: &Timeline,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Books> {
     timeline.says("the ledger, newest first:\n")?;
     output::line(service.show(&["account", "ledger", account])?.trim_end())?;
     let shown = service.operate(&["account", "show", account])?;
@@ -315,8 +392,13 @@ fn settle_up(
     let audit = service.operate(&["audit"])?;
     ensure!(audit["ok"] == true, "the audit found: {audit}");
     output::line("")?;
-    timeline.says(&format!(
+    let summary = format!(
         "{charged} credits charged, {} available, audit clean",
         shown["available"]
-    ))
+    );
+    timeline.says(&summary)?;
+    Ok(Books {
+        summary,
+        ledger: service.operate(&["account", "ledger", account])?["lines"].take(),
+    })
 }

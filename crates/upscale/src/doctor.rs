@@ -15,8 +15,9 @@ use upscale_pipeline::kernels;
 use crate::{
     args::DoctorArgs,
     bucket::bucket,
-    data::{block_on, open_existing_store},
-    golden, output,
+    data::{block_on, is_in_use, open_existing_store},
+    golden, open_files, output,
+    secret_keys::is_exposed,
     slots::slots,
     threads::threads,
     work::{load_models, probe_sandbox, required_parts, worker_options},
@@ -59,10 +60,12 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         findings.push(sandbox(args).await);
         findings.push(images(args));
         findings.push(store(args).await);
+        findings.extend(secrets(args).await);
         findings.extend(storage(args).await);
         Ok(())
     })?;
     findings.push(disk(args));
+    findings.push(files());
     findings.push(names(&args.outside));
     findings.push(outside(&args.outside));
     let is_well = findings.iter().all(|found| found.health != Health::Bad);
@@ -240,8 +243,9 @@ fn images(args: &DoctorArgs) -> Finding {
 
 /// The database: there, writable, and of one mind with our clock.
 async fn store(args: &DoctorArgs) -> Finding {
-    if args.place.data.is_none() && args.place.database.is_none() {
-        return fair("store", "not looked at: give --data DIR or --database URL");
+    if !is_in_use(&args.place) {
+        let words = "not looked at: `serve` has made none yet; for another give --data DIR or --database URL";
+        return fair("store", words);
     }
     let looked = async {
         let begun = Instant::now();
@@ -256,18 +260,65 @@ async fn store(args: &DoctorArgs) -> Finding {
             off <= CLOCK_SECONDS_MAX,
             "its clock is {off} s from this machine's"
         );
-        Ok(format!(
+        let words = format!(
             "opened and written in {} ms; {} jobs wait, {} are worked on by {} slots",
             begun.elapsed().as_millis(),
             glance.waiting,
             glance.claimed,
             glance.live_slots
-        ))
+        );
+        Ok((words, store.deletion_pause_seconds().await?))
     };
     match looked.await {
-        Ok(words) => good("store", words),
+        Ok((words, 0)) => good("store", words),
+        Ok((words, pause)) => fair(
+            "store",
+            format!(
+                "{words}; its clock stepped, or it was off for long: nothing is deleted until it has run for {pause} s more"
+            ),
+        ),
         Err(error) => bad("store", format!("{error:#}")),
     }
+}
+
+/// Whether who reads the database, or a copy of it, can pass second factors and sign links. Nothing where the database
+/// does not open: that was said.
+async fn secrets(args: &DoctorArgs) -> Option<Finding> {
+    if !is_in_use(&args.place) {
+        return None;
+    }
+    let store = open_existing_store(&args.place).await.ok()?;
+    let report = match store.secrets_report().await {
+        Ok(report) => report,
+        Err(error) => return Some(bad("secrets", error.to_string())),
+    };
+    if let Some(why) = report.unreadable {
+        return Some(bad("secrets", why));
+    }
+    Some(match &args.place.secret_key_file {
+        None => fair(
+            "secrets",
+            "second factors and result links lie in plain text in the database and its backups: --secret-key-file",
+        ),
+        Some(path) if is_exposed(path) => fair(
+            "secrets",
+            format!(
+                "every user of this machine can read {}: chmod 600",
+                path.display()
+            ),
+        ),
+        Some(_) if report.plain > 0 => fair(
+            "secrets",
+            format!(
+                "{} are in plain text until `serve` or `api` starts with this key",
+                report.plain
+            ),
+        ),
+        Some(_) => good(
+            "secrets",
+            format!("{} in the database, sealed", report.sealed),
+        ),
+    })
 }
 
 /// The bucket, where there is one: everything `storage check` tries.
@@ -285,13 +336,26 @@ async fn storage(args: &DoctorArgs) -> Option<Finding> {
         .find_map(|step| Some(format!("{}: {}", step.what, step.problem.as_ref()?)));
     Some(match problem {
         Some(problem) => bad("storage", problem),
-        None => good("storage", "the bucket does all that the service needs"),
+        None => good("storage", "the bucket works"),
     })
 }
 
+/// Files and connections that this process may have open.
+fn files() -> Finding {
+    match open_files::check() {
+        Ok(granted) => good("files", format!("{granted} may be open at a time")),
+        Err(error) => bad("files", error.to_string()),
+    }
+}
+
 fn disk(args: &DoctorArgs) -> Finding {
-    let Some(directory) = args.place.data.as_deref() else {
-        return good("disk", "none is needed: no --data");
+    let directory = match args.place.data.as_deref() {
+        None => return good("disk", "none is needed: no --data"),
+        Some(directory) if is_in_use(&args.place) => directory,
+        Some(directory) => {
+            let words = format!("not looked at: {} is not made yet", directory.display());
+            return fair("disk", words);
+        }
     };
     let looked = || -> anyhow::Result<(u64, Duration)> {
         let space = statvfs(directory)?;

@@ -1,9 +1,9 @@
 //! `upscale key …`: the operator's view of API keys, and of the secret that signs result URLs. An API key's secret is printed once, by the command that made it.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
-use upscale_core::{ApiKey, Permission};
-use upscale_store::{KeyRecord, OldLinks};
+use upscale_core::{Permission, limits::LIVE_KEYS_MAX};
+use upscale_store::{KeyOutcome, KeyRecord, OldLinks};
 
 use crate::{
     args::{DataArgs, KeyCommand},
@@ -25,7 +25,11 @@ pub(crate) fn key(command: &KeyCommand) -> anyhow::Result<()> {
                 let name = name.as_deref().unwrap_or_default();
                 create(account, *permission, name, data).await
             }
-            KeyCommand::List { account, data } => list(account, data).await,
+            KeyCommand::List {
+                account,
+                limit,
+                data,
+            } => list(account, *limit, data).await,
             KeyCommand::Rotate { key, overlap, data } => rotate(key, *overlap, data).await,
             KeyCommand::RotateSigning {
                 refuse_old_links,
@@ -81,7 +85,7 @@ async fn create(
         .accounts()
         .create_key(&account_id(account)?, permission, name)
         .await?;
-    print_new(&made.with_context(|| no_account(account))?, data.json)
+    print_new(made, || no_account(account), data.json)
 }
 
 async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Result<()> {
@@ -90,10 +94,7 @@ async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Res
         .accounts()
         .rotate_key(&key_id(key)?, overlap_seconds)
         .await?;
-    print_new(
-        &made.with_context(|| format!("there is no live key {key}"))?,
-        data.json,
-    )
+    print_new(made, || format!("there is no live key {key}"), data.json)
 }
 
 async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Result<()> {
@@ -110,17 +111,28 @@ async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Resu
     output::line(&format!("signing key  {id}\nold links    {fate}"))
 }
 
-fn print_new((record, secret): &(KeyRecord, ApiKey), as_json: bool) -> anyhow::Result<()> {
+fn print_new(
+    outcome: KeyOutcome,
+    unknown: impl FnOnce() -> String,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let (record, secret) = match outcome {
+        KeyOutcome::Made(record, secret) => (record, secret),
+        KeyOutcome::TooMany => bail!(
+            "the account has {LIVE_KEYS_MAX} keys that work already: revoke one first, or rotate without an overlap"
+        ),
+        KeyOutcome::Unknown => bail!(unknown()),
+    };
     let key = secret.reveal().to_owned();
     if as_json {
-        let record = KeyBody::from(record);
+        let record = KeyBody::from(&record);
         return output::json(&NewKeyBody { key, record });
     }
     output::line(&format!("id    {}\nkey   {key}", record.id.as_str()))?;
-    output::line("Keep the key now: it is not shown again.")
+    output::line("Copy this key now. You won't see it again.")
 }
 
-async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
+async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.place).await?;
     let id = account_id(account)?;
     store
@@ -130,7 +142,7 @@ async fn list(account: &str, data: &DataArgs) -> anyhow::Result<()> {
         .with_context(|| no_account(account))?;
     let keys: Vec<KeyBody> = store
         .accounts()
-        .list_keys(&id)
+        .list_keys(&id, None, limit)
         .await?
         .iter()
         .map(KeyBody::from)

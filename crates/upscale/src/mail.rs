@@ -36,13 +36,13 @@ pub(crate) fn configured(args: &FrontArgs) -> anyhow::Result<Option<SendMail>> {
         return Ok(None);
     };
     let from = mail.mail_from.as_deref();
-    let from = from.context("mail needs a sender: name --mail-from")?;
+    let from = from.context("mail needs a sender: set --mail-from")?;
     let from: Mailbox = from
         .parse()
         .context("--mail-from must be an address such as Upscale <console@example.com>")?;
     ensure!(
         args.console_listen.is_some() && args.console_url.is_some(),
-        "mails hold links to the console: name --console-listen and --console-url"
+        "emails contain links to the console: set --console-listen and --console-url"
     );
     let url = server(text, mail.smtp_password_file.as_deref())?;
     Ok(Some(send_mail(&url, from)?))

@@ -13,10 +13,13 @@ mod data;
 mod demo;
 mod doctor;
 mod file;
+mod front;
 mod golden;
+mod health;
 mod key;
 mod ledger;
 mod mail;
+mod manual;
 mod memory;
 mod metrics;
 mod model;
@@ -24,9 +27,12 @@ mod on_behalf;
 mod open_files;
 mod output;
 mod parameters;
+mod ready;
 mod running;
 mod secret;
+mod secret_keys;
 mod serve;
+mod serve_lock;
 mod shown;
 mod slots;
 mod socket_file;
@@ -61,11 +67,13 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             front,
             work,
             process,
+            share_data,
         } => serve::run(&Role {
             place,
             front: Some(front),
             work: Some(work),
             process,
+            share_data: Some(*share_data),
         })?,
         Command::Api {
             place,
@@ -76,6 +84,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             front: Some(front),
             work: None,
             process,
+            share_data: None,
         })?,
         Command::Worker {
             place,
@@ -86,23 +95,28 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             front: None,
             work: Some(work),
             process,
+            share_data: None,
         })?,
+        Command::Quickstart(args) => account::quickstart(args)?,
         Command::Account(command) => account::account(command)?,
         Command::Key(command) => key::key(command)?,
         Command::Task(command) => task::task(command)?,
         Command::Ledger(command) => return ledger::ledger(command),
         Command::User(command) => user::user(command)?,
+        Command::Health(args) => return health::health(args),
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Audit(args) => return audit::audit(args),
         Command::Backup(args) => return backup::backup(args),
         Command::Storage(command) => return storage::storage(command),
-        Command::File(args) => file::file(args)?,
+        Command::File(args) => return file::file(args),
         Command::Model(command) => model::model(command)?,
         Command::Demo(args) => demo::demo(args)?,
         Command::Submit(args) => return submit::submit(args),
         Command::Status(args) => submit::status(args)?,
         Command::Wait(args) => return submit::wait(args),
         Command::Bench(args) => bench::bench(args)?,
+        Command::Completions { shell } => manual::completions(*shell)?,
+        Command::Man { folder } => manual::manual(folder)?,
         Command::Child(args) => return child::child(args),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,11 +1,22 @@
-//! `/metrics`: what all rooms counted, for Prometheus, on a listener of its own. Nothing is kept when it is off.
+//! `/metrics`: what all rooms counted, for Prometheus, on a listener of its own, beside the probes. Nothing is kept when it is off.
 
 mod catalogue;
+mod process;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::Context;
-use axum::{Router, http::header, routing::get};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    routing::get,
+};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use upscale_api::ApiState;
 use upscale_core::{QueueFacts, predicted_seconds};
 use upscale_engine::KernelSet;
 use upscale_store::Store;
@@ -32,9 +43,9 @@ pub(crate) fn start(kernels: Option<KernelSet>) -> anyhow::Result<PrometheusHand
         .context("counting was started twice")?;
     METRICS.iter().for_each(introduce);
     let kernels = kernels.unwrap_or_else(KernelSet::best).name();
-    gauge!("upscale_info", "version" => env!("CARGO_PKG_VERSION"), "kernels" => kernels).set(1.0);
-    gauge!("upscale_start_time_seconds")
-        .set(upscale_core::Clock::System.now().unix_seconds() as f64);
+    gauge!("upscale_build_info", "version" => env!("CARGO_PKG_VERSION"), "kernels" => kernels)
+        .set(1.0);
+    process::note_start();
     Ok(handle)
 }
 
@@ -65,8 +76,35 @@ fn introduce(metric: &Metric) {
     }
 }
 
-/// The one page.
-pub(crate) fn router(handle: PrometheusHandle, store: Store) -> Router {
+/// Who says whether this process can do its part.
+#[derive(Clone)]
+pub(crate) enum Readiness {
+    /// The API, as on its own listener.
+    Api(ApiState),
+    /// A worker: it has started, and can write what comes of its work.
+    Worker {
+        store: Store,
+        has_started: Arc<AtomicBool>,
+    },
+}
+
+impl Readiness {
+    async fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Api(state) => state.check_ready().await,
+            Self::Worker { has_started, .. } if !has_started.load(Ordering::Relaxed) => {
+                Err("the golden image is not done".to_owned())
+            }
+            Self::Worker { store, .. } => {
+                let writable = store.check_writable().await;
+                writable.map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// The metrics, and the probes of a process that may have no other listener.
+pub(crate) fn router(handle: PrometheusHandle, store: Store, readiness: Readiness) -> Router {
     let scrape = move || {
         let (handle, store) = (handle.clone(), store.clone());
         async move {
@@ -75,12 +113,24 @@ pub(crate) fn router(handle: PrometheusHandle, store: Store) -> Router {
             ([(header::CONTENT_TYPE, TEXT)], handle.render())
         }
     };
-    Router::new().route("/metrics", get(scrape))
+    let readyz = move || {
+        let readiness = readiness.clone();
+        async move {
+            match readiness.check().await {
+                Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+                Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            }
+        }
+    };
+    Router::new()
+        .route("/metrics", get(scrape))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
 }
 
-/// What is not counted as it happens, but looked at when somebody asks.
+/// What is not counted as it happens, but looked at when someone asks.
 async fn look_around(store: &Store) {
-    gauge!("upscale_memory_bytes").set(resident_bytes().unwrap_or(0) as f64);
+    process::look();
     let glance = store.tasks().queue_glance().await;
     gauge!("upscale_store_up").set(f64::from(u8::from(glance.is_ok())));
     let Ok(glance) = glance else { return };
@@ -98,12 +148,6 @@ async fn look_around(store: &Store) {
     gauge!("upscale_admission_seconds").set(predicted_seconds(next));
 }
 
-/// The line `VmRSS` of `/proc/self/status`, in KiB (proc_pid_status(5)).
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    upscale_pipeline::status_bytes(&status, "VmRSS:")
-}
-
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
@@ -117,7 +161,7 @@ mod tests {
             .collect()
     }
 
-    /// Every `"upscale_…"` that follows a counting macro in the sources of the rooms.
+    /// Every `"upscale_…"` and `"process_…"` that follows a counting macro in the sources of the rooms.
     fn counted() -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
@@ -139,7 +183,8 @@ mod tests {
             let calls = source.split(macro_name).skip(1);
             let quoted = calls.filter_map(|rest| rest.trim_start().strip_prefix('"'));
             let names = quoted.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
-            let names = names.filter(|name| name.starts_with("upscale_"));
+            let names =
+                names.filter(|name| name.starts_with("upscale_") || name.starts_with("process_"));
             names.collect::<Vec<_>>()
         });
         names.concat()
@@ -192,44 +237,36 @@ mod tests {
     }
 
     #[test]
-    fn the_page_for_people_names_every_metric_and_label_and_no_other() {
+    fn the_page_for_people_has_every_metric_as_the_table_has_it_and_no_other() {
         let page =
             fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md"))
                 .unwrap();
-        let rows = page
+        let rows: Vec<&str> = page
             .lines()
-            .filter_map(|line| line.strip_prefix("| `upscale_"));
-        let rows: Vec<String> = rows
-            .map(|row| {
-                let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-                format!(
-                    "upscale_{} {} {}",
-                    cells[0].trim_end_matches('`'),
-                    cells[1],
-                    cells[2]
-                )
-            })
+            .filter(|line| line.starts_with("| `"))
             .collect();
-        let expected: Vec<String> = METRICS
-            .iter()
-            .map(|metric| {
-                let kind = match metric.kind {
-                    Kind::Counter => "counter",
-                    Kind::Gauge => "gauge",
-                    Kind::Histogram(_) => "histogram",
-                };
-                let labels: Vec<String> = metric
-                    .labels
-                    .iter()
-                    .map(|(label, _)| format!("`{label}`"))
-                    .collect();
-                format!("{} {kind} {}", metric.name, labels.join(" "))
-            })
-            .map(|row| row.trim_end().to_owned())
-            .collect();
-        assert_eq!(
-            rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>(),
-            expected
-        );
+        assert_eq!(rows, METRICS.iter().map(row).collect::<Vec<_>>());
+    }
+
+    /// As the page's tables have it.
+    fn row(metric: &Metric) -> String {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels = metric.labels.iter().map(|(label, _)| format!("`{label}`"));
+        let labels: Vec<String> = labels.collect();
+        let Metric { name, help, .. } = metric;
+        format!("| `{name}` | {kind} | {} | {help} |", labels.join(" "))
+    }
+
+    /// <https://prometheus.io/docs/practices/naming/>; promtool looks further, in `checks/packages.sh`.
+    #[test]
+    fn counters_end_in_total_and_nothing_else_does() {
+        for metric in METRICS {
+            let is_counter = metric.kind == Kind::Counter;
+            assert_eq!(metric.name.ends_with("_total"), is_counter, "{metric:?}");
+        }
     }
 }

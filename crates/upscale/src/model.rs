@@ -292,7 +292,7 @@ fn write_card(
     let brought = Brought::without_card(file)?;
     let model = brought.model()?;
     if licence.trim().is_empty() || source.trim().is_empty() {
-        bail!("a card needs a licence and a source; write `unknown` where nobody knows");
+        bail!("a card needs a licence and a source; write `unknown` if you do not know");
     }
     let card = Card {
         file: brought.name(),

@@ -14,6 +14,8 @@ pub(crate) const INSIDE_CONNECTIONS: usize = 64;
 const INSIDE_LISTENERS: u64 = 2;
 /// Fewer connections a listener are no service.
 const CONNECTIONS_MIN: u64 = 64;
+/// Fewer files are no service: connections, the database's threads, children's pipes.
+const FILES_MIN: u64 = 256;
 /// Result files sent at a time, in connections of one listener: each is one more descriptor.
 const CONNECTIONS_PER_DOWNLOAD: u64 = 4;
 
@@ -29,6 +31,25 @@ pub(crate) struct OpenFiles {
 /// What the service likes, or what the system's hard limit leaves. Many systems start a process with a soft limit of
 /// 1,024, which any process may raise.
 pub(crate) fn budget() -> OpenFiles {
+    shared_out(raise_limit())
+}
+
+/// Raises the limit as far as the system lets us.
+///
+/// # Errors
+/// When that is too little for any service.
+pub(crate) fn check() -> anyhow::Result<u64> {
+    let granted = raise_limit();
+    anyhow::ensure!(
+        granted >= FILES_MIN,
+        "this process may open {granted} files at a time, and the service needs {FILES_MIN} at least ({} are best). Raise the limit: `ulimit -n` in a shell, LimitNOFILE= of a systemd unit, --ulimit nofile= of docker",
+        needed()
+    );
+    Ok(granted)
+}
+
+/// How many may be open now.
+fn raise_limit() -> u64 {
     let needed = needed();
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
@@ -44,7 +65,7 @@ pub(crate) fn budget() -> OpenFiles {
             Err(error) => tracing::warn!(%error, current, "the limit of open files stays low"),
         }
     }
-    shared_out(granted)
+    granted
 }
 
 /// Files for all that may be open at a time.

@@ -24,18 +24,14 @@ pub(crate) struct Running {
     data: PathBuf,
     /// Where the API listens, such as `http://127.0.0.1:4242`.
     pub(crate) api: String,
+    /// Where `/metrics` is served, if it is on.
+    pub(crate) metrics: Option<String>,
 }
 
 impl Running {
     /// Starts `serve` on the directory, on free ports of loopback, with further flags.
     pub(crate) fn start(data: &Path, flags: &[&OsStr]) -> anyhow::Result<Self> {
-        let ports = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--results-listen",
-            "127.0.0.1:0",
-        ];
+        let ports = ["serve", "--listen", "127.0.0.1:0"];
         let mut command = itself();
         command.args(ports).arg("--data").arg(data).args(flags);
         let mut process = command
@@ -48,6 +44,7 @@ impl Running {
             process,
             data: data.to_owned(),
             api: String::new(),
+            metrics: None,
         };
         let ready: Value =
             serde_json::from_str(&line.context("the service did not say that it is ready")?)?;
@@ -55,6 +52,7 @@ impl Running {
             .as_str()
             .context("the ready line names no address")?
             .to_owned();
+        running.metrics = ready["metrics"].as_str().map(str::to_owned);
         Ok(running)
     }
 
@@ -130,7 +128,7 @@ fn first_line(process: &mut Child) -> anyhow::Result<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(stdout).lines();
-        // Whoever waited too long has gone; the pipe is read on so that it never fills.
+        // Anyone who waited too long has gone; the pipe is read on so that it never fills.
         let _ = sender.send(lines.next());
         lines.for_each(drop);
     });

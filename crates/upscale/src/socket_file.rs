@@ -1,4 +1,4 @@
-//! A Unix socket that nobody else can open at any moment: it is made in a folder that only we may enter, given its
+//! A Unix socket that no one else can open at any moment: it is made in a folder that only we may enter, given its
 //! permissions there, and moved to its name when it listens. The move also replaces what a killed process left behind.
 
 use std::{
@@ -52,7 +52,7 @@ fn make(hidden: &Path, path: &Path, mode: u32) -> io::Result<(UnixListener, Sock
     Ok((listener, file))
 }
 
-/// Free is also where a socket stands that nobody listens at any more.
+/// Free is also where a socket stands that no one listens at any more.
 fn check_free(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

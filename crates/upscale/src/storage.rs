@@ -62,9 +62,9 @@ fn print(args: &StorageCheckArgs, steps: &[CheckStep], ok: bool) -> anyhow::Resu
         }
     }
     let verdict = if ok {
-        "The storage does all that the service needs."
+        "The storage works: all operations that the service needs succeeded."
     } else {
-        "The service cannot use this storage."
+        "The service cannot use this storage. Fix what failed above and run the check again."
     };
     output::line(verdict)
 }

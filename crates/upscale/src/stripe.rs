@@ -25,7 +25,7 @@ const WEBHOOK_SECRET_VARIABLE: &str = "UPSCALE_STRIPE_WEBHOOK_SECRET";
 /// Purchases as configured; none without a secret key.
 ///
 /// # Errors
-/// When a part is missing or cannot be: half a configuration would take money and credit nobody.
+/// When a part is missing or cannot be: half a configuration would take money and credit no one.
 pub(crate) fn configured(args: &StripeArgs) -> anyhow::Result<Option<Stripe>> {
     let secret_key = secret::read(SECRET_KEY_VARIABLE, args.stripe_secret_key_file.as_deref())?;
     let webhook_secrets = secret::read(
@@ -48,7 +48,7 @@ pub(crate) fn configured(args: &StripeArgs) -> anyhow::Result<Option<Stripe>> {
         .collect();
     ensure!(
         !webhook_secrets.is_empty(),
-        "payments would never be heard of: set {WEBHOOK_SECRET_VARIABLE} or --stripe-webhook-secret-file"
+        "payments would never be reported: set {WEBHOOK_SECRET_VARIABLE} or --stripe-webhook-secret-file"
     );
     ensure!(
         !args.package.is_empty(),
@@ -225,7 +225,7 @@ mod tests {
     type Answers = Arc<Vec<(u16, String)>>;
     type Heard = Arc<Mutex<Vec<(HeaderMap, String)>>>;
 
-    /// A Stripe on loopback that answers with these, one after the other; the last one for ever.
+    /// A Stripe on loopback that answers with these, one after the other; the last one forever.
     async fn fake(answers: &[(u16, &str)]) -> (String, Heard) {
         let heard = Heard::default();
         let answers: Vec<(u16, String)> = answers

@@ -8,7 +8,7 @@ mod orders;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use upscale_client::{Status, Task};
+use upscale_client::{ErrorKind, Task};
 use upscale_core::Credits;
 
 pub(crate) use self::batch::submit;
@@ -17,31 +17,34 @@ use crate::{
     args::{StatusArgs, WaitArgs},
     data::block_on,
     output,
-    whole_file::write_whole,
+    whole_file::{check_writable, write_whole},
 };
 
 /// `upscale status`: one reading.
 pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     block_on(async {
-        let polled = client(&args.call)?.read(&args.id).await?;
-        show(&polled.task, args.call.json)
+        let task = client(&args.call)?.upscales().retrieve(&args.id).await?;
+        show(&task, args.call.json)
     })
 }
 
 /// `upscale wait`: until the task is over; exit status 1 when it failed.
 pub(crate) fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
+    args.out.as_deref().map(check_writable).transpose()?;
     block_on(async {
         let client = client(&args.call)?;
-        let task = match client.wait(&args.id).await {
-            Err(upscale_client::Error::Failed { .. }) => client.read(&args.id).await?.task,
-            task => task?,
+        let done = match client.upscales().wait(&args.id).await {
+            Ok(done) => done,
+            Err(error) if matches!(*error.kind, ErrorKind::TaskFailed { .. }) => {
+                let failed = client.upscales().retrieve(&args.id).await?;
+                show(&failed, args.call.json)?;
+                return Ok(ExitCode::FAILURE);
+            }
+            Err(error) => return Err(error.into()),
         };
-        show(&task, args.call.json)?;
-        if !matches!(task.status, Status::Succeeded(_)) {
-            return Ok(ExitCode::FAILURE);
-        }
+        show(&Task::Succeeded(done.clone()), args.call.json)?;
         if let Some(out) = &args.out {
-            write_whole(out, &client.download(&task).await?)?;
+            write_whole(out, &client.upscales().download(&done).await?)?;
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -51,19 +54,22 @@ fn show(task: &Task, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return output::json(&body(task));
     }
-    let charged = Credits::from_thousandths(task.thousandths_charged);
-    output::line(&match &task.status {
-        Status::Processing { .. } => format!(
+    let credits = Credits::from_thousandths;
+    output::line(&match task {
+        Task::Processing(task) => format!(
             "{}  processing, {} reserved",
             task.id,
-            Credits::from_thousandths(task.thousandths_reserved)
+            credits(task.thousandths_reserved)
         ),
-        Status::Succeeded(outcome) => {
-            format!("{}  succeeded, {charged} charged\n{}", task.id, outcome.url)
-        }
-        Status::Failed(failure) => format!(
-            "{}  failed, {charged} charged, {}: {}",
-            task.id, failure.refund_status, failure.message
+        Task::Succeeded(task) => format!(
+            "{}  succeeded, {} charged\n{}",
+            task.id,
+            credits(task.thousandths_charged),
+            task.result_url
+        ),
+        Task::Failed(task) => format!(
+            "{}  failed, 0 charged, {}: {}",
+            task.id, task.failure.refund_status, task.failure.message
         ),
     })
 }
@@ -71,19 +77,18 @@ fn show(task: &Task, as_json: bool) -> anyhow::Result<()> {
 /// The task for scripts, in the contract's words.
 fn body(task: &Task) -> Value {
     let credits = |thousandths: i64| thousandths as f64 / 1000.0;
-    let charged = credits(task.thousandths_charged);
-    match &task.status {
-        Status::Processing { .. } => json!({
+    match task {
+        Task::Processing(task) => json!({
             "id": task.id, "status": "processing",
-            "credits_reserved": credits(task.thousandths_reserved), "credits_charged": charged,
+            "credits_reserved": credits(task.thousandths_reserved), "credits_charged": credits(0),
         }),
-        Status::Succeeded(outcome) => json!({
-            "id": task.id, "status": "succeeded", "url": outcome.url,
-            "sha256": outcome.sha256, "credits_charged": charged,
+        Task::Succeeded(task) => json!({
+            "id": task.id, "status": "succeeded", "url": task.result_url,
+            "sha256": task.sha256, "credits_charged": credits(task.thousandths_charged),
         }),
-        Status::Failed(failure) => json!({
-            "id": task.id, "status": "failed", "code": failure.code, "message": failure.message,
-            "refund_status": failure.refund_status, "credits_charged": charged,
+        Task::Failed(task) => json!({
+            "id": task.id, "status": "failed", "code": task.failure.code, "message": task.failure.message,
+            "refund_status": task.failure.refund_status, "credits_charged": credits(0),
         }),
     }
 }

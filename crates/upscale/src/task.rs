@@ -1,4 +1,4 @@
-//! `upscale task …`: the operator's view of tasks, whoever's they are. A source is shown without its query, which may
+//! `upscale task …`: the operator's view of tasks, anyone who's they are. A source is shown without its query, which may
 //! be a secret of the customer's.
 
 use anyhow::bail;
@@ -152,9 +152,9 @@ async fn refund(task: &str, action: &ActionArgs, data: &DataArgs) -> anyhow::Res
         return output::json(&body);
     }
     if already {
-        return output::line("The credits were back before; nothing changed.");
+        return output::line("Already refunded; nothing changed.");
     }
-    output::line(&format!("The credits of {id} are back."))
+    output::line(&format!("The credits of {id} are refunded."))
 }
 
 fn print(found: &[OperatorTask], as_json: bool) -> anyhow::Result<()> {

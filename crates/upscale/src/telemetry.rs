@@ -27,7 +27,8 @@ pub(crate) fn start(filter: &str, format: LogFormat) -> anyhow::Result<()> {
     if is_json {
         registry.with(lines.json().flatten_event(true)).try_init()
     } else {
-        let colours = io::stderr().is_terminal();
+        let colours = io::stderr().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|word| word.is_empty());
         registry.with(lines.compact().with_ansi(colours)).try_init()
     }
     .context("logging was started twice")

@@ -1,4 +1,4 @@
-//! `upscale user …`: the people who sign in to the console. Nobody learns a password here: a link sets it, once.
+//! `upscale user …`: the people who sign in to the console. No one learns a password here: a link sets it, once.
 
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -43,6 +43,7 @@ struct UserBody {
     email: String,
     has_password: bool,
     has_second_factor: bool,
+    is_verified: bool,
     created_at: String,
 }
 
@@ -61,6 +62,7 @@ impl From<&User> for UserBody {
             email: user.email.to_string(),
             has_password: user.password_hash.is_some(),
             has_second_factor: user.totp_secret.is_some(),
+            is_verified: user.verified_at.is_some(),
             created_at: time(user.created_at),
         }
     }
@@ -76,7 +78,7 @@ async fn create(
     let id = account.map(account_id).transpose()?;
     match store.users().create(id.as_ref(), email, None).await? {
         UserOutcome::Created(user) => print_link(&store, &user, link, data.json).await,
-        UserOutcome::EmailTaken => bail!("somebody signs in with {email} already"),
+        UserOutcome::EmailTaken => bail!("a user with the email {email} already exists"),
         UserOutcome::NoSuchAccount => bail!(no_account(account.unwrap_or_default())),
     }
 }
@@ -90,7 +92,9 @@ async fn reset_password(
     let store = open_existing_store(&data.place).await?;
     let find = async || {
         let user = store.users().find(email).await?;
-        user.with_context(|| format!("nobody signs in with {email}"))
+        user.with_context(|| {
+            format!("there is no user with the email {email}: see `upscale user list`")
+        })
     };
     let user = find().await?;
     if forget_second_factor {
@@ -119,7 +123,13 @@ async fn print_link(
         "user     {}\naccount  {}\nlink     {link}",
         user.email, user.account_id
     ))?;
-    output::line("Whoever opens the link within a day sets the password, once.")
+    output::line("The link sets the password. It works once, within a day.")?;
+    if user.verified_at.is_none() {
+        output::line(
+            "This email address was never confirmed: the new password revokes all keys of the account and turns off two-factor authentication.",
+        )?;
+    }
+    Ok(())
 }
 
 async fn list(data: &DataArgs) -> anyhow::Result<()> {
@@ -138,10 +148,18 @@ async fn list(data: &DataArgs) -> anyhow::Result<()> {
             user.account.clone(),
             yes_no(user.has_password),
             yes_no(user.has_second_factor),
+            yes_no(user.is_verified),
             user.created_at.clone(),
             user.email.clone(),
         ]
     };
-    let names = ["ACCOUNT", "PASSWORD", "SECOND FACTOR", "CREATED", "E-MAIL"];
+    let names = [
+        "ACCOUNT",
+        "PASSWORD",
+        "SECOND FACTOR",
+        "VERIFIED",
+        "CREATED",
+        "E-MAIL",
+    ];
     output::table(&names, &users.iter().map(row).collect::<Vec<_>>())
 }

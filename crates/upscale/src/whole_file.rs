@@ -1,4 +1,4 @@
-//! Files that are read whole within a limit, and written so that nobody sees half of one.
+//! Files that are read whole within a limit, and written so that no one sees half of one.
 
 use std::{
     fs,
@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use tempfile::NamedTempFile;
 
 /// A whole file of at most `bytes_max` bytes; `hint` says after the number what can be done about it.
 pub(crate) fn read_bounded(path: &Path, bytes_max: u64, hint: &str) -> anyhow::Result<Vec<u8>> {
@@ -23,16 +24,31 @@ pub(crate) fn read_bounded(path: &Path, bytes_max: u64, hint: &str) -> anyhow::R
     Ok(bytes)
 }
 
-/// Beside the target first, then renamed onto it: whoever looks sees the old file or the whole new one.
+/// Makes the folder of a file that is written later, and tries to write there: that it cannot be is learnt before the work.
+pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let folder = folder_of(path);
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let tried = unfinished_in(folder);
+    tried.with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+fn unfinished_in(folder: &Path) -> std::io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".upscale-")
+        .tempfile_in(folder)
+}
+
+/// Beside the target first, then renamed onto it: anyone who looks sees the old file or the whole new one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let write = || -> anyhow::Result<()> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".upscale-")
-            .tempfile_in(folder)?;
+        let mut file = unfinished_in(folder_of(path))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         make_readable(file.as_file())?;

@@ -198,5 +198,6 @@ fn child_options(
         memory_bytes_max: CHILD_BYTES_MAX + models.bytes + u64::from(threads) * THREAD_BYTES,
         cpu_seconds_max: seconds.saturating_mul(threads.into()),
         required: required_parts(args),
+        look: args.look,
     }
 }

@@ -27,6 +27,11 @@ fn words(text: &str, prefix: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Every series of ours that a query names.
+fn series(query: &str) -> BTreeSet<String> {
+    &words(query, "upscale_") | &words(query, "process_")
+}
+
 /// The metric behind a series' name: a histogram has three.
 fn metric(series: &str) -> &str {
     ["_bucket", "_sum", "_count"]
@@ -39,8 +44,8 @@ fn metric(series: &str) -> &str {
 fn every_metric_that_dashboard_and_alerts_name_exists() {
     let known: BTreeSet<String> = read("docs/metrics.md")
         .lines()
-        .filter_map(|line| line.strip_prefix("| `upscale_")?.split('`').next())
-        .map(|name| format!("upscale_{name}"))
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .map(str::to_owned)
         .collect();
     assert!(known.len() > 20, "{known:?}");
     let dashboard: Value = serde_json::from_str(&read("packages/grafana/upscale.json")).unwrap();
@@ -48,7 +53,7 @@ fn every_metric_that_dashboard_and_alerts_name_exists() {
     for panel in dashboard["panels"].as_array().unwrap() {
         let queries = panel["targets"].as_array().into_iter().flatten();
         for query in queries.map(|query| query["expr"].as_str().unwrap()) {
-            shown.extend(words(query, "upscale_"));
+            shown.extend(series(query));
         }
     }
     let rules = read("packages/prometheus/alerts.yaml");
@@ -56,7 +61,7 @@ fn every_metric_that_dashboard_and_alerts_name_exists() {
         .lines()
         .filter(|line| line.contains("expr:"))
         .collect();
-    let watched = words(&expressions, "upscale_");
+    let watched = series(&expressions);
     assert!(
         shown.len() > 20 && watched.len() > 8,
         "{shown:?} {watched:?}"
@@ -71,6 +76,24 @@ fn every_metric_that_dashboard_and_alerts_name_exists() {
         .filter(|name| !shown.iter().any(|series| metric(series) == name.as_str()))
         .collect();
     assert!(unseen.is_empty(), "the dashboard leaves out {unseen:?}");
+}
+
+/// promtool runs them (`checks/prometheus.sh`); an alert without a test would pass there.
+#[test]
+fn every_alert_is_tested_both_ways() {
+    let rules = read("packages/prometheus/alerts.yaml");
+    let alerts: Vec<&str> = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect();
+    assert!(alerts.len() > 15, "{alerts:?}");
+    let tests = read("packages/prometheus/alerts_test.yaml");
+    for alert in alerts {
+        let silent = format!("alertname: {alert}, exp_alerts: [] }}");
+        let fires = format!("alertname: {alert}\n        exp_alerts:\n          - exp_labels:");
+        assert!(tests.contains(&silent), "{alert} may ring at any time");
+        assert!(tests.contains(&fires), "{alert} may never ring");
+    }
 }
 
 #[test]
@@ -91,6 +114,7 @@ fn every_variable_that_the_packages_set_is_a_flag() {
     for path in [
         "packages/docker/Dockerfile",
         "packages/docker/compose.yaml",
+        "packages/docker/compose.fleet.yaml",
         "packages/systemd/upscale.env",
         "packages/helm/upscale/templates/_names.tpl",
         "packages/helm/upscale/templates/api.yaml",
@@ -118,9 +142,46 @@ fn the_image_runs_one_binary_as_nobody() {
             .iter()
             .all(|line| !line.starts_with("RUN"))
     );
+    assert!(
+        lines.iter().any(|line| line.starts_with("HEALTHCHECK ")
+            && line.ends_with(r#"CMD ["/upscale", "health"]"#))
+    );
     assert!(lines.contains(&"USER 65532:65532"));
     assert!(lines.contains(&r#"ENTRYPOINT ["/upscale"]"#));
     assert!(file.contains("cargo build --release --locked"));
+}
+
+/// No package tells clients an address of a machine's inside, and each gives a process longer to end than it may drain.
+#[test]
+fn every_package_leaves_result_links_to_the_base_url_and_time_to_stop() {
+    let drain = 25;
+    for unit in ["upscale", "upscale-api", "upscale-worker"] {
+        let text = read(&format!("packages/systemd/{unit}.service"));
+        let seconds = text
+            .lines()
+            .find_map(|line| line.strip_prefix("TimeoutStopSec="))
+            .unwrap();
+        assert!(seconds.parse::<u32>().unwrap() >= drain + 10, "{unit}");
+        assert!(!text.contains("\nIPAddressDeny="), "{unit}");
+    }
+    for path in [
+        "packages/docker/Dockerfile",
+        "packages/docker/compose.yaml",
+        "packages/docker/compose.fleet.yaml",
+        "packages/helm/upscale/templates/api.yaml",
+    ] {
+        assert!(!read(path).contains("UPSCALE_RESULTS_LISTEN"), "{path}");
+    }
+    let image = Command::new(env!("CARGO_BIN_EXE_upscale"))
+        .args(["serve", "--data", "/nowhere/at/all"])
+        .env("UPSCALE_LISTEN", "0.0.0.0:8080")
+        .output()
+        .unwrap();
+    let words = String::from_utf8(image.stderr).unwrap();
+    assert!(
+        words.contains("--base-url"),
+        "the image without one: {words}"
+    );
 }
 
 #[test]
@@ -147,6 +208,7 @@ fn no_package_opts_out_of_the_sandbox_and_none_ends_with_a_child() {
         "packages/systemd/upscale.env",
         "packages/docker/Dockerfile",
         "packages/docker/compose.yaml",
+        "packages/docker/compose.fleet.yaml",
         "packages/helm/upscale/values.yaml",
         "packages/helm/upscale/templates/worker.yaml",
     ];

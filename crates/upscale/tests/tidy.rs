@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+#[path = "sources/mod.rs"]
+mod sources;
+#[path = "tidy/words.rs"]
+mod words;
+
+use std::{fs, path::Path};
+
+use sources::{product_lines, root, sources};
 
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -154,7 +158,9 @@ const CONFINED: [(&str, &[&str], &str); 9] = [
             "upscale/src/stripe.rs",
             "upscale/src/traces/post.rs",
             "upscale/src/doctor.rs",
+            "upscale/src/health.rs",
             "upscale/src/bench/load.rs",
+            "upscale/src/bench/waiting.rs",
         ],
         "HTTP goes out to the operator's bucket and collector, to Stripe and to services from the command line only",
     ),
@@ -179,7 +185,7 @@ const CONFINED: [(&str, &[&str], &str); 9] = [
             "upscale/src/",
             "upscale_pipeline/src/kernels.rs",
             "upscale_pipeline/src/fault.rs",
-            "upscale_pipeline/src/picture/real_faces.rs",
+            "upscale_pipeline/src/picture/real_faces",
         ],
         "configuration is read by the binary only, and by the child what its parent hands on",
     ),
@@ -188,36 +194,6 @@ const CONFINED: [(&str, &[&str], &str); 9] = [
 const FORBIDDEN_NAMES: [&str; 7] = [
     "utils", "util", "common", "helpers", "types", "manager", "service",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn sources() -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut open = vec![root().join("crates"), root().join("fuzz")];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() && entry.file_name() != "target" {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path
-                    .strip_prefix(root())
-                    .unwrap()
-                    .to_string_lossy()
-                    .into_owned();
-                found.push((name, fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    assert!(
-        found.len() > 20,
-        "only {} sources found: the walk is broken",
-        found.len()
-    );
-    found
-}
 
 fn manifest(room: &str) -> toml::Table {
     let path = root().join("crates").join(room).join("Cargo.toml");
@@ -236,37 +212,6 @@ fn assert_none(breaches: &[String]) {
 /// Whether the line is a comment or belongs to text that only looks like code.
 fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
-}
-
-/// The lines of a source outside its unit tests, which may do what the product must not, with their numbers. Only a
-/// module is left out: a field or a function that tests alone need stands among the product's and keeps its rules.
-fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let (mut is_for_tests, mut in_tests) = (false, false);
-    text.lines().enumerate().filter_map(move |(number, line)| {
-        if in_tests {
-            in_tests = line != "}";
-            return None;
-        }
-        let words = line.trim_start_matches("pub(crate) ");
-        if is_for_tests && words.starts_with("mod ") {
-            // Without a body it is a file of its own.
-            in_tests = line.ends_with('{');
-            is_for_tests = false;
-            return None;
-        }
-        is_for_tests = line == "#[cfg(test)]" || is_for_tests && line.starts_with("#[");
-        Some((number + 1, line))
-    })
-}
-
-#[test]
-fn only_test_modules_are_left_out_of_the_product() {
-    let text = "fn a() {}\n#[cfg(test)]\nfn b() {}\n#[cfg(test)]\n#[path = \"x\"]\nmod c;\nfn d() {}\n\
-                #[cfg(test)]\nmod tests {\n    fn e() {\n    }\n}\nfn f() {}\n";
-    let functions: Vec<&str> = product_lines(text)
-        .filter_map(|(_, line)| line.strip_prefix("fn "))
-        .collect();
-    assert_eq!(functions, ["a() {}", "b() {}", "d() {}", "f() {}"]);
 }
 
 #[test]

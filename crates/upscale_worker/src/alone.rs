@@ -1,5 +1,6 @@
 //! Children side by side, and one alone: one that the kernel killed when memory was out is tried once more with no other
-//! beside it. Its picture is not blamed for what the sum of all took.
+//! beside it. Its picture is not blamed for what the sum of all took. A picture whose attempts ended with their process
+//! again and again runs alone from the start: should it be the cause, no other is interrupted with it.
 
 use tokio::sync::RwLock;
 use upscale_pipeline::{CheckedResult, ChildEnd, ChildOptions, Job};
@@ -8,7 +9,7 @@ use upscale_pipeline::{CheckedResult, ChildEnd, ChildOptions, Job};
 #[derive(Debug)]
 pub(crate) struct Company {
     pub(crate) child: ChildOptions,
-    /// Read by whoever runs a child beside others, written by whoever runs one alone. Fair: who waits to be alone is not
+    /// Read by anyone who runs a child beside others, written by anyone who runs one alone. Fair: who waits to be alone is not
     /// overtaken.
     beside: RwLock<()>,
 }
@@ -21,7 +22,8 @@ impl Company {
         }
     }
 
-    /// Runs one child to its end, and a second one alone after one that another process killed.
+    /// Runs one child to its end, beside others where `beside` says so, and a second one alone after one that another
+    /// process killed.
     ///
     /// # Errors
     /// [`ChildEnd`]; killed means killed while it was alone.
@@ -29,15 +31,20 @@ impl Company {
         &self,
         job: &Job,
         source: &[u8],
+        beside: bool,
     ) -> Result<CheckedResult, ChildEnd> {
-        let ended = {
-            let _beside = self.beside.read().await;
-            self.child.upscale(job, source).await
-        };
-        let Err(ChildEnd::Killed(_)) = ended else {
-            return ended;
-        };
-        tracing::warn!("a child was killed, as when memory is out: its image is tried again alone");
+        if beside {
+            let ended = {
+                let _beside = self.beside.read().await;
+                self.child.upscale(job, source).await
+            };
+            let Err(ChildEnd::Killed(_)) = ended else {
+                return ended;
+            };
+            tracing::warn!(
+                "a child was killed, as when memory is out: its image is tried again alone"
+            );
+        }
         let _alone = self.beside.write().await;
         self.child.upscale(job, source).await
     }

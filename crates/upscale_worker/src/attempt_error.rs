@@ -6,9 +6,10 @@ use std::time::Duration;
 use upscale_core::AttemptFailure;
 use upscale_pipeline::ChildEnd;
 
-const UNFAITHFUL: &str = "The upscaled image did not pass the check against its source";
+const UNFAITHFUL: &str = "The upscaled image did not pass the comparison with its source";
 const CRASHED: &str = "The image could not be processed";
-const NOT_NOW: &str = "The image could not be processed just now.";
+const NOT_NOW: &str =
+    "The image could not be processed at the moment. Try again with a new Idempotency-Key.";
 
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The only place that connects to the outside: downloads the image a stranger named, over HTTPS, under
+//! The only place that connects to the outside: downloads the image a customer named, over HTTPS, under
 //! every rule of the address policy, with a limit on each step. Redirects are followed by hand, so that each
 //! hop passes the same rules. No pool, no proxy, no cookie, no referer. What the bytes mean is the child's.
 
@@ -10,6 +10,7 @@ mod exchange;
 mod guard;
 mod lookup;
 mod places;
+mod progress;
 mod resolve;
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Instant};
@@ -21,7 +22,6 @@ use tokio::time::timeout;
 use upscale_core::{AccountId, AttemptFailure, SourceUrl, parse_target};
 use url::Url;
 
-pub(crate) use self::downloads::{Permit, QUICK_DOWNLOAD};
 pub use self::{
     budgets::FetchBudgets,
     guard::{Forbidden, Guard},
@@ -34,7 +34,12 @@ use self::{
     exchange::{Answer, exchange},
     lookup::Lookups,
     places::Place,
+    progress::Standing,
     resolve::Routes,
+};
+pub(crate) use self::{
+    downloads::{Permit, QUICK_DOWNLOAD},
+    progress::Progress,
 };
 use crate::AttemptError;
 
@@ -116,10 +121,18 @@ pub struct Fetcher {
 #[derive(Debug)]
 pub struct Source {
     bytes: Bytes,
-    _room: Room,
+    _room: Option<Room>,
 }
 
 impl Source {
+    /// A sample of the service's own: no download, and no account's share of downloads.
+    pub(crate) const fn at_hand(bytes: &'static [u8]) -> Self {
+        Self {
+            bytes: Bytes::from_static(bytes),
+            _room: None,
+        }
+    }
+
     /// 1 to 20 × 1024² of them.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
@@ -164,7 +177,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// Permanent: no such host, forbidden address, bad TLS, any status but 200 (429 and 5xx aside), too large, not plain.
-    /// Transient: nobody could resolve the name, 429, 5xx, anything that breaks off or takes too long.
+    /// Transient: no one could resolve the name, 429, 5xx, anything that breaks off or takes too long.
     /// Busy: the account has all its downloads under way, or its share of the address or of the memory.
     pub async fn download(
         &self,
@@ -172,9 +185,9 @@ impl Fetcher {
         source: &SourceUrl,
     ) -> Result<Source, AttemptError> {
         match self.begin(account) {
-            Some(permit) => self.download_by(permit, source).await,
+            Some(permit) => self.download_by(permit, source, &Progress::default()).await,
             None => Err(AttemptError::busy(
-                "Other downloads of the account were under way.",
+                "Other downloads of this account were running.",
             )),
         }
     }
@@ -189,9 +202,10 @@ impl Fetcher {
         &self,
         permit: Permit,
         source: &SourceUrl,
+        progress: &Progress,
     ) -> Result<Source, AttemptError> {
         let started = Instant::now();
-        let downloaded = self.follow(permit.account, source.url()).await;
+        let downloaded = self.follow(permit.account, source.url(), progress).await;
         match &downloaded {
             Ok(_) => self.downloads.arrived(permit.account, started.elapsed()),
             Err(error) if error.failure == AttemptFailure::Busy => {}
@@ -220,21 +234,31 @@ impl Fetcher {
         self.downloads.is_quick(account)
     }
 
-    async fn follow(&self, account: AccountId, source: &Url) -> Result<Source, AttemptError> {
+    async fn follow(
+        &self,
+        account: AccountId,
+        source: &Url,
+        progress: &Progress,
+    ) -> Result<Source, AttemptError> {
         let mut time_left = TimeLeft::new(self.budgets.total);
         let mut room = self.downloads.room(account);
         let mut target = source.clone();
         for _ in 0..=self.budgets.redirects_max {
             match self
-                .ask(account, &target, &mut time_left, &mut room)
+                .ask(account, &target, &mut time_left, &mut room, progress)
                 .await?
             {
-                Answer::Source(bytes) => return Ok(Source { bytes, _room: room }),
+                Answer::Source(bytes) => {
+                    return Ok(Source {
+                        bytes,
+                        _room: Some(room),
+                    });
+                }
                 Answer::Elsewhere(location) => target = redirected(&target, &location)?,
             }
         }
         Err(AttemptError::permanent(format!(
-            "The source redirects more than {} times.",
+            "The image URL redirects more than {} times.",
             self.budgets.redirects_max
         )))
     }
@@ -246,13 +270,17 @@ impl Fetcher {
         target: &Url,
         time_left: &mut TimeLeft,
         room: &mut Room,
+        progress: &Progress,
     ) -> Result<Answer, AttemptError> {
+        progress.is_at(Standing::LookingUp);
         let host = target.host_str().unwrap_or_default();
         let addresses = time_left.spend(self.routes.find(host)).await?;
+        progress.is_at(Standing::WaitingForTurn);
         let _place = time_left.spend(self.place_at(account, &addresses)).await?;
+        progress.is_at(Standing::Asking);
         let hop = async {
             let stream = connect(host, &addresses, &self.tls, &self.budgets).await?;
-            exchange(stream, target, &self.budgets, room).await
+            exchange(stream, target, &self.budgets, room, progress).await
         };
         time_left.spend(hop).await
     }
@@ -271,9 +299,10 @@ impl Fetcher {
             self.budgets.wait,
             pool.take(account, self.budgets.per_destination),
         );
-        place.await.map(Some).map_err(|_| {
-            AttemptError::busy("Other downloads from the image_url's host were under way.")
-        })
+        place
+            .await
+            .map(Some)
+            .map_err(|_| AttemptError::busy("Other downloads from this image host were running."))
     }
 }
 
@@ -285,7 +314,7 @@ impl Fetcher {
 pub fn redirected(from: &Url, location: &str) -> Result<Url, AttemptError> {
     let refused = |why: &str| {
         AttemptError::permanent(format!(
-            "The source redirects to a URL that is not allowed: {why}."
+            "The image URL redirects to a URL that is not allowed: {why}."
         ))
     };
     if location.contains('\\') || !location.bytes().all(|byte| byte.is_ascii_graphic()) {

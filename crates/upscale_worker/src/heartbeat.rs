@@ -37,7 +37,7 @@ pub(crate) async fn keep_claim<Heard: Future<Output = Result<FenceOutcome, Store
             }
             Ok(Ok(FenceOutcome::Lost)) => return "another attempt has it, or it has ended",
             Ok(Err(error)) if Instant::now() < give_up => {
-                tracing::warn!(%error, "a heartbeat was not heard");
+                tracing::warn!(%error, "a heartbeat was not acknowledged");
                 next = Instant::now() + pulse.retry_every;
             }
             Ok(Err(_)) | Err(_) => return "the store was silent for almost a lease",

@@ -1,28 +1,31 @@
-//! What somebody must do now and then whether or not there is work: end what is overdue, finish refunds,
-//! remove what is past retention, check the books. Every chore may run on many processes at once; those that read
+//! What someone must do now and then whether or not there is work: end what is overdue, finish refunds,
+//! remove what is past retention, check the books. Every maintenance task may run on many processes at once; those that read
 //! everything there is are left to the few.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use metrics::{counter, gauge};
 use tokio::{
-    task::JoinSet,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval},
 };
+use upscale_core::limits::CLOCK_LOOK_SECONDS;
 use upscale_store::{AuditReport, Breach, Results, Store, StoreError};
+
+use crate::owners::find_dead;
 
 /// Lines logged of one audit; a whole ledger gone wrong must not fill the disk.
 const BREACHES_SHOWN: usize = 20;
 
-/// A chore rests at least this many times as long as it took: an audit of a million tasks takes half a minute, and
-/// every minute would be half a core for ever.
+/// A maintenance task rests at least this many times as long as it took: an audit of a million tasks takes half a minute, and
+/// every minute would be half a core forever.
 const REST_FACTOR: u32 = 20;
 
 /// Older transactions are an alarm.
 const OLD_TRANSACTION_SECONDS: i64 = 60;
 
 /// How often, at most.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HousekeepingOptions {
     /// Only what tasks wait for: deadlines and refunds. The rest reads every record and asks after every file, so a
     /// fleet's few API processes do it and its many workers do not.
@@ -31,14 +34,21 @@ pub struct HousekeepingOptions {
     pub reap_every: Duration,
     /// Refunds that a crash left pending are finished.
     pub refund_every: Duration,
+    /// The store's clock is looked at, so that one that steps deletes nothing.
+    pub look_at_clock_every: Duration,
     /// Files and records past retention are removed.
     pub sweep_every: Duration,
     /// The books are checked.
     pub audit_every: Duration,
     /// The books are checked, and every result file with them.
     pub audit_files_every: Duration,
-    /// The database is asked for transactions that somebody left open.
+    /// The database is asked for transactions that someone left open.
     pub transactions_every: Duration,
+    /// Folder of this machine's workers' lock files, where there is one: a worker that died leaves what it had claimed to
+    /// others.
+    pub owners: Option<PathBuf>,
+    /// The lock files are looked at.
+    pub owners_every: Duration,
 }
 
 impl Default for HousekeepingOptions {
@@ -47,22 +57,27 @@ impl Default for HousekeepingOptions {
             only_tasks: false,
             reap_every: Duration::from_secs(1),
             refund_every: Duration::from_secs(2),
+            look_at_clock_every: Duration::from_secs(CLOCK_LOOK_SECONDS.unsigned_abs()),
             sweep_every: Duration::from_secs(3_600),
             audit_every: Duration::from_secs(60),
             audit_files_every: Duration::from_secs(3_600),
             transactions_every: Duration::from_secs(30),
+            owners: None,
+            owners_every: Duration::from_millis(500),
         }
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Chore {
     Reap,
     FinishRefunds,
+    LookAtClock,
     Sweep,
     Audit,
     AuditFiles,
     OldTransactions,
+    DeadOwners(PathBuf),
 }
 
 /// Looks after the house until `shutdown` resolves: for processes that have no [`crate::Worker`], so that
@@ -78,7 +93,7 @@ pub async fn keep_house(
     drop(chores);
 }
 
-/// Each chore on its own, so that a long sweep keeps no deadline waiting. They stop when the set is dropped.
+/// Each maintenance task on its own, so that a long sweep keeps no deadline waiting. They stop when the set is dropped.
 pub(crate) fn start(store: &Store, results: &Results, options: HousekeepingOptions) -> JoinSet<()> {
     let mut chores = JoinSet::new();
     for (chore, every) in chores_of(options) {
@@ -92,8 +107,12 @@ fn chores_of(options: HousekeepingOptions) -> Vec<(Chore, Duration)> {
         (Chore::Reap, options.reap_every),
         (Chore::FinishRefunds, options.refund_every),
     ];
+    if let Some(folder) = options.owners {
+        chores.push((Chore::DeadOwners(folder), options.owners_every));
+    }
     if !options.only_tasks {
         chores.extend([
+            (Chore::LookAtClock, options.look_at_clock_every),
             (Chore::Sweep, options.sweep_every),
             (Chore::Audit, options.audit_every),
             (Chore::AuditFiles, options.audit_files_every),
@@ -120,8 +139,8 @@ async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Result
         }
         // An outage is logged when it begins and when it ends, not every second.
         match &done {
-            Err(error) if !failing => tracing::warn!(?chore, %error, "a chore fails"),
-            Ok(()) if failing => tracing::info!(?chore, "a chore works again"),
+            Err(error) if !failing => tracing::warn!(?chore, %error, "a maintenance task fails"),
+            Ok(()) if failing => tracing::info!(?chore, "a maintenance task works again"),
             _ => {}
         }
         failing = done.is_err();
@@ -129,7 +148,7 @@ async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Result
 }
 
 impl Chore {
-    async fn do_it(self, store: &Store, results: &Results) -> Result<(), StoreError> {
+    async fn do_it(&self, store: &Store, results: &Results) -> Result<(), StoreError> {
         match self {
             Self::Reap => {
                 // Page after page, so that a pile of overdue tasks does not wait for a tick each.
@@ -141,26 +160,52 @@ impl Chore {
                     "pending refunds were made",
                 ) {}
             }
+            Self::LookAtClock => {
+                let look = store.look_at_clock().await?;
+                gauge!("upscale_deletion_pause_seconds").set(look.pause_seconds as f64);
+            }
             Self::Sweep => {
                 log_count(store.sweep(results).await?, "result files were removed");
             }
             Self::Audit => audit(store, None).await?,
             Self::AuditFiles => audit(store, Some(results)).await?,
             Self::OldTransactions => look_for_old_transactions(store).await?,
+            Self::DeadOwners(folder) => end_leases_of_the_dead(store, folder.clone()).await?,
         }
         Ok(())
     }
 
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Reap => "reap",
             Self::FinishRefunds => "refund",
+            Self::LookAtClock => "clock",
             Self::Sweep => "sweep",
             Self::Audit => "audit",
             Self::AuditFiles => "audit_files",
             Self::OldTransactions => "old_transactions",
+            Self::DeadOwners(_) => "dead_owners",
         }
     }
+}
+
+/// The file stays until the store has heard of the death, so that nothing is forgotten while it is away.
+async fn end_leases_of_the_dead(store: &Store, folder: PathBuf) -> Result<(), StoreError> {
+    let cannot_look = |why: String| StoreError::Unavailable(format!("the lock files: {why}"));
+    let looked = spawn_blocking(move || find_dead(&folder)).await;
+    let dead = looked
+        .map_err(|error| cannot_look(error.to_string()))?
+        .map_err(|error| cannot_look(error.to_string()))?;
+    for owner in dead {
+        let claims = store.tasks().end_leases(&owner.worker).await?;
+        owner.remove_file();
+        tracing::warn!(
+            worker = owner.worker,
+            claims,
+            "a worker of this machine died: what it had claimed is free again"
+        );
+    }
+    Ok(())
 }
 
 async fn audit(store: &Store, results: Option<&Results>) -> Result<(), StoreError> {
@@ -178,7 +223,7 @@ async fn audit(store: &Store, results: Option<&Results>) -> Result<(), StoreErro
 }
 
 /// While one stays open the database removes nothing that died since it began, and the queue grows slow. Nothing
-/// here holds one for a minute, so it is somebody else's, for an operator to end.
+/// here holds one for a minute, so it is someone else's, for an operator to end.
 async fn look_for_old_transactions(store: &Store) -> Result<(), StoreError> {
     let old = store
         .operator()
@@ -234,6 +279,12 @@ mod tests {
             chores.map(|(chore, _)| chore.name()).collect::<Vec<_>>()
         };
         assert_eq!(names(true), ["reap", "refund"]);
-        assert_eq!(names(false).len(), 6);
+        assert_eq!(names(false).len(), 7);
+        let options = HousekeepingOptions {
+            owners: Some("owners".into()),
+            only_tasks: true,
+            ..HousekeepingOptions::default()
+        };
+        assert_eq!(chores_of(options).len(), 3);
     }
 }

@@ -7,6 +7,7 @@ mod attempt_error;
 mod fetch;
 mod heartbeat;
 mod housekeeping;
+mod owners;
 mod process;
 mod run;
 mod slots;

@@ -9,16 +9,18 @@ use sha2::{Digest, Sha256};
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
-use upscale_core::{ResultFile, hex, random_token};
+use upscale_core::{
+    Preview, ResultFile, Sample, hex, limits::INTERRUPTIONS_BEFORE_ALONE, random_token,
+};
 use upscale_pipeline::{CheckedResult, ChildEnd, Job};
 use upscale_store::{Claim, Results, Stages};
 
 use crate::{
     AttemptError, Fetcher,
     alone::Company,
-    fetch::{Permit, QUICK_DOWNLOAD, Source},
+    fetch::{Permit, Progress, QUICK_DOWNLOAD, Source},
     slots::Slot,
     stages::StageWatch,
 };
@@ -28,6 +30,9 @@ const ALONE_MAX: Duration = Duration::from_secs(10);
 
 /// Before a result that could not be stored is stored again: doubled each time, up to the second.
 const STORE_AGAIN: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
+
+/// A thumbnail that is not stored by then is left out.
+const THUMBNAIL_MAX: Duration = Duration::from_secs(3);
 
 /// What an attempt is at, so that a cut one can say where it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub(crate) enum Stage {
 pub(crate) struct Attempt<'a> {
     pub(crate) slot: Slot,
     pub(crate) stage: Stage,
+    /// Of its download.
+    pub(crate) progress: Progress,
     /// What its stages took so far.
     pub(crate) stages: Stages,
     watch: &'a StageWatch<'a>,
@@ -64,6 +71,7 @@ impl<'a> Attempt<'a> {
             slot,
             watch,
             stage: Stage::Downloading,
+            progress: Progress::default(),
             stages: Stages::default(),
         }
     }
@@ -88,7 +96,7 @@ impl<'a> Attempt<'a> {
         drop(source);
         let upscaled = upscaled?;
         self.stage = Stage::Storing;
-        // Nobody closes the semaphore, so there is always a place.
+        // No one closes the semaphore, so there is always a place.
         let _place = tools.storing.acquire().await;
         self.slot.give_back();
         let started = Instant::now();
@@ -98,7 +106,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// While sources of the account come quickly, a slot is held for as long as that takes: who claims a job is ready
-    /// for it. A stranger's source, or one that takes longer, must not keep a slot from others.
+    /// for it. An unknown account's source, or one that takes longer, must not keep a slot from others.
     async fn download(
         &mut self,
         claim: &Claim,
@@ -109,7 +117,10 @@ impl<'a> Attempt<'a> {
             true => QUICK_DOWNLOAD,
             false => Duration::ZERO,
         };
-        let mut download = pin!(fetcher.download_by(permit, &claim.source_url));
+        if let Some(sample) = Sample::of(&claim.source_url) {
+            return Ok(Source::at_hand(sample.bytes));
+        }
+        let mut download = pin!(fetcher.download_by(permit, &claim.source_url, &self.progress));
         let source = tokio::select! {
             biased;
             source = &mut download => source,
@@ -134,10 +145,9 @@ impl<'a> Attempt<'a> {
             job.threads = u16::try_from(self.slot.widen(cores)).unwrap_or(u16::MAX);
         }
         let started = Instant::now();
-        let upscaled = self
-            .slot
-            .wide_for(ALONE_MAX, tools.company.upscale(&job, source.bytes()))
-            .await;
+        let beside = claim.interruptions < INTERRUPTIONS_BEFORE_ALONE;
+        let upscaled = tools.company.upscale(&job, source.bytes(), beside);
+        let upscaled = self.slot.wide_for(ALONE_MAX, upscaled).await;
         if matches!(upscaled, Err(ChildEnd::Refused(_))) {
             tools.fetcher.source_was_refused(claim.account_id);
         }
@@ -161,7 +171,12 @@ async fn store(
         AttemptError::transient("The result could not be stored.").with_detail(error)
     };
     let name = random_token().map_err(|error| cannot_store(error.to_string()))?;
-    let CheckedResult { facts, png } = upscaled;
+    let CheckedResult {
+        facts,
+        png,
+        thumbnail,
+        look,
+    } = upscaled;
     let png = Bytes::from(png);
     // A hundred megabytes take a tenth of a second: not on a thread that answers requests.
     let hashed = png.clone();
@@ -171,6 +186,11 @@ async fn store(
         size_bytes: png.len() as u64,
         width: facts.width,
         height: facts.height,
+        preview: Some(Preview {
+            thumbnail_bytes: store_thumbnail(claim, results, &name, thumbnail).await,
+            focus_permille: facts.focus_permille,
+        }),
+        look,
         name,
     };
     let [mut pause, longest] = STORE_AGAIN;
@@ -182,6 +202,28 @@ async fn store(
     }
     counter!("upscale_result_bytes_total").increment(file.size_bytes);
     Ok(file)
+}
+
+/// Tried once: a task does not wait, and does not fail, for a picture of its picture. How many bytes were stored.
+async fn store_thumbnail(claim: &Claim, results: &Results, name: &str, bytes: Vec<u8>) -> u32 {
+    let size = u32::try_from(bytes.len()).unwrap_or(0);
+    if size == 0 {
+        return 0;
+    }
+    let put = timeout(THUMBNAIL_MAX, results.put_thumbnail(name, bytes.into())).await;
+    match put {
+        Ok(Ok(())) => return size,
+        Ok(Err(error)) => {
+            tracing::info!(task = claim.task_id.as_str(), %error, "a thumbnail was not stored");
+        }
+        Err(_) => {
+            tracing::info!(
+                task = claim.task_id.as_str(),
+                "a thumbnail took too long to store"
+            );
+        }
+    }
+    0
 }
 
 fn log_facts(claim: &Claim, job: &Job, upscaled: &CheckedResult) {

@@ -1,7 +1,7 @@
 //! The worker of one process: keeps its slots busy, says that it lives, and stops in order: no more claims,
 //! then what is under way may end, then the rest is given back.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Semaphore, watch},
@@ -14,7 +14,7 @@ use upscale_store::{Results, Store};
 
 use crate::{
     FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, alone::Company,
-    housekeeping, process::Tools, slots::Slots,
+    housekeeping, owners::Owner, process::Tools, slots::Slots,
 };
 
 /// Jobs claimed at a time: an account's first ones may be more than it may have under way, and go back.
@@ -48,6 +48,8 @@ pub struct WorkerOptions {
     pub release: Duration,
     /// Reaping, refunds, retention, audit; none where another process does them.
     pub housekeeping: Option<HousekeepingOptions>,
+    /// Folder of this machine's workers' lock files; without one a worker's death shows by its leases alone.
+    pub owners: Option<PathBuf>,
 }
 
 impl WorkerOptions {
@@ -67,6 +69,7 @@ impl WorkerOptions {
             drain: Duration::from_secs(25),
             release: Duration::from_secs(5),
             housekeeping: Some(HousekeepingOptions::default()),
+            owners: None,
         }
     }
 }
@@ -90,6 +93,8 @@ pub struct Worker {
     pub(crate) options: WorkerOptions,
     pub(crate) slots: Slots,
     name: String,
+    /// Held for as long as any attempt runs.
+    owner: Option<Owner>,
 }
 
 impl Worker {
@@ -102,6 +107,7 @@ impl Worker {
         results: Results,
         options: WorkerOptions,
     ) -> Result<Self, WorkerSetupError> {
+        let name = format!("worker_{}", random_token()?);
         Ok(Self {
             store,
             tools: Tools {
@@ -110,7 +116,8 @@ impl Worker {
                 results,
                 storing: Semaphore::new(options.slots.max(1) as usize),
             },
-            name: format!("worker_{}", random_token()?),
+            owner: own(&options, &name),
+            name,
             slots: Slots::new(options.slots),
             options,
         })
@@ -123,6 +130,7 @@ impl Worker {
         let chores = worker
             .options
             .housekeeping
+            .clone()
             .map(|options| housekeeping::start(&worker.store, &worker.tools.results, options));
         let mut reports = JoinSet::new();
         reports.spawn(Arc::clone(&worker).keep_reporting());
@@ -197,7 +205,7 @@ impl Worker {
         self.job_may_be_due(look_after).await;
     }
 
-    /// Woken by a create in this process, or after a while: other processes and delayed retries wake nobody.
+    /// Woken by a create in this process, or after a while: other processes and delayed retries wake no one.
     async fn job_may_be_due(&self, look_after: Duration) {
         tokio::select! {
             () = self.store.job_added() => {}
@@ -233,11 +241,31 @@ impl Worker {
                 .await
                 .is_err()
             {
-                tracing::warn!(left = turns.len(), "claims are left to their leases");
+                tracing::warn!(left = turns.len(), "claims were not given back in time");
             }
         }
         turns.shutdown().await;
+        self.end_own_leases().await;
     }
+
+    /// What could not be given back is free at once all the same, for nothing runs here any more.
+    async fn end_own_leases(&self) {
+        match self.store.tasks().end_leases(&self.name).await {
+            Ok(_) => self.owner.iter().for_each(Owner::remove_file),
+            Err(error) => tracing::warn!(%error, "the claims of this worker could not be ended"),
+        }
+    }
+}
+
+/// The lock by which others see that this worker lives. A file system without locks leaves its death to the leases.
+fn own(options: &WorkerOptions, name: &str) -> Option<Owner> {
+    let folder = options.owners.as_ref()?;
+    let owner = Owner::begin(folder, name);
+    owner
+        .inspect_err(|error| {
+            tracing::warn!(folder = %folder.display(), %error, "no lock file: if this process dies, its claims wait for their leases");
+        })
+        .ok()
 }
 
 async fn all(turns: &mut JoinSet<Turn>) {
@@ -246,10 +274,10 @@ async fn all(turns: &mut JoinSet<Turn>) {
     }
 }
 
-/// The claim of a turn that panicked runs out and counts as a crash.
+/// The claim of a turn that panicked runs out, as an interruption.
 fn log_panic(ended: Result<Turn, JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a turn broke");
+        tracing::error!(%error, "an attempt crashed");
     }
 }
 

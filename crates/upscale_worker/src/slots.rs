@@ -1,6 +1,6 @@
 //! Places at the processor. A turn holds one while it works; a source that dribbles must not hold it, or a handful of
-//! slow hosts would keep everybody's images waiting and let the measured pace say that the machine is slow. While an
-//! image is computed it holds its share of those that nobody wants: what it holds is what it has threads for.
+//! slow hosts would keep everyone's images waiting and let the measured pace say that the machine is slow. While an
+//! image is computed it holds its share of those that no one wants: what it holds is what it has threads for.
 
 use std::{
     pin::pin,
@@ -39,9 +39,9 @@ impl Slots {
         }))
     }
 
-    /// Resolves when one is free; somebody else may be faster to take it.
+    /// Resolves when one is free; someone else may be faster to take it.
     pub(crate) async fn one_free(&self) {
-        // Nobody closes the semaphore, so there is always a permit.
+        // No one closes the semaphore, so there is always a permit.
         let _permit = self.0.permits.acquire().await;
     }
 
@@ -114,7 +114,7 @@ impl Slot {
     }
 
     /// Runs `work` to its end with all that it holds, but not for longer than `longest`: work that hangs must not keep a
-    /// whole worker from everybody until a clock ends it. From then on others are claimed beside it, threads or not.
+    /// whole worker from everyone until a clock ends it. From then on others are claimed beside it, threads or not.
     pub(crate) async fn wide_for<T>(
         &mut self,
         longest: Duration,

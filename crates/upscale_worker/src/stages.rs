@@ -11,7 +11,7 @@ use upscale_store::Claim;
 
 use crate::AttemptError;
 
-/// The clock beside one turn's stages. Cheap to make; nothing is kept where nobody listens.
+/// The clock beside one turn's stages. Cheap to make; nothing is kept where no one listens.
 pub(crate) struct StageWatch<'a> {
     claim: &'a Claim,
     turn: SpanId,

@@ -27,7 +27,7 @@ const SAY_AGAIN: Duration = Duration::from_millis(500);
 /// A retry this close to the deadline would not get anywhere.
 const USEFUL: Duration = Duration::from_secs(1);
 
-/// How a turn ended.
+/// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Charged, with a result.
@@ -38,7 +38,7 @@ pub enum Turn {
     RetryLater,
     /// Given back unharmed, because the worker stops.
     Released,
-    /// The claim was lost or nobody heard of the end; somebody else finishes.
+    /// The claim was lost or no one heard of the end; someone else finishes.
     Lost,
 }
 
@@ -139,7 +139,7 @@ impl Worker {
             attempt = claim.attempt,
             seconds,
             ?turn,
-            "a turn ended"
+            "an attempt ended"
         );
         turn
     }
@@ -155,10 +155,10 @@ impl Worker {
         let cut = timeout(self.time_left(claim), work).await;
         cut.unwrap_or_else(|_| {
             let stage = match attempt.stage {
-                Stage::Downloading => "the source was still being downloaded",
-                Stage::WaitingForSlot => "it was waiting for a processor",
-                Stage::Upscaling => "it was still being upscaled",
-                Stage::Storing => "the result was still being stored",
+                Stage::Downloading => attempt.progress.words(),
+                Stage::WaitingForSlot => "it was waiting for a free slot".to_owned(),
+                Stage::Upscaling => "it was still being upscaled".to_owned(),
+                Stage::Storing => "the result was still being stored".to_owned(),
             };
             Err(AttemptError::permanent(format!(
                 "The image could not be processed within {} seconds: {stage}.",
@@ -215,11 +215,11 @@ impl Worker {
                 Ok(FenceOutcome::Lost) => {
                     return forget(claim, "another attempt has it, or it has ended");
                 }
-                Err(StoreError::Unavailable(reason)) => {
+                Err(StoreError::Unavailable(reason) | StoreError::OutcomeUnknown(reason)) => {
                     tracing::warn!(
                         task = claim.task_id.as_str(),
                         reason,
-                        "the end of a turn was not heard"
+                        "the end of an attempt was not acknowledged"
                     );
                     sleep(SAY_AGAIN).await;
                 }
@@ -227,7 +227,7 @@ impl Worker {
                     tracing::error!(
                         task = claim.task_id.as_str(),
                         %error,
-                        "a turn cannot be ended"
+                        "an attempt cannot be ended"
                     );
                     return Turn::Lost;
                 }
@@ -282,7 +282,7 @@ fn forget(claim: &Claim, why: &str) -> Turn {
 }
 
 async fn released(mut release: watch::Receiver<bool>) {
-    // Without a sender nobody could drain this turn any more.
+    // Without a sender no one could drain this turn any more.
     let _ = release.wait_for(|release| *release).await;
 }
 

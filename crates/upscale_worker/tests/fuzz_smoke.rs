@@ -68,13 +68,19 @@ fn damaged_frames_are_an_answer_within_its_limits_or_an_error() {
         width: 6,
         height: 10,
         source_format: Format::Png,
+        by_brought_model: false,
         by_reference: false,
+        focus_permille: [0, 1_000],
         spent: Spent::default(),
         memory_bytes: 0,
     };
     let png = vec![7; 100];
     let answers = [
-        Answer::Done { facts, png },
+        Answer::Done {
+            facts,
+            png,
+            thumbnail: vec![8; 50],
+        },
         Answer::Refused("The image is a circle".to_owned()),
         Answer::Broke("a kernel\nbroke".to_owned()),
         Answer::Unfaithful("é".repeat(600)),

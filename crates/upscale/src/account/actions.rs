@@ -62,5 +62,8 @@ pub(super) async fn actions(
         ]
     };
     let rows: Vec<Vec<String>> = actions.iter().map(row).collect();
-    output::table(&["AT", "ACCOUNT", "OPERATOR", "DID", "WHAT", "WHY"], &rows)
+    output::table(
+        &["AT", "ACCOUNT", "OPERATOR", "ACTION", "DETAIL", "REASON"],
+        &rows,
+    )
 }

@@ -61,5 +61,5 @@ pub(super) async fn limits(
         row("active tasks", limits.active_tasks, own.active_tasks),
         row("tasks a day", limits.daily_tasks, own.daily_tasks),
     ];
-    output::table(&["LIMIT", "IS", "WHICH IS"], &rows)
+    output::table(&["LIMIT", "VALUE", "SOURCE"], &rows)
 }

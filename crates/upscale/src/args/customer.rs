@@ -22,7 +22,7 @@ pub(crate) struct CallArgs {
     pub(crate) api_ca: Vec<PathBuf>,
     /// Seconds to wait for one image, retries included; the service ends every task within 270.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = value_parser!(u64).range(1..=3_600))]
-    pub(crate) patience: u64,
+    pub(crate) timeout: u64,
     /// Print JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,

@@ -12,15 +12,21 @@ use super::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
-    /// Make an account; prints its id.
+    /// Create an account; prints its ID.
     Create {
         /// What you call it, 1 to 100 characters.
         #[arg(value_parser = parse_name)]
         name: String,
+        /// Book its first credits at once.
+        #[arg(long, value_name = "CREDITS", value_parser = Credits::parse)]
+        credit: Option<Credits>,
+        /// Make it a key at once; the secret is shown this once.
+        #[arg(long)]
+        key: bool,
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Book a purchase; the first one opens API access.
+    /// Enter a purchase; the first one enables API access.
     Credit {
         /// The account's id, `acc_…`.
         account: String,
@@ -48,7 +54,7 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Show an account's transfers, newest first (as `ledger list`).
+    /// List an account's ledger, newest first (as `ledger list`).
     Ledger {
         /// The account's id, `acc_…`.
         account: String,
@@ -58,22 +64,22 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Set the limits of one account in place of the contract's, or show them when none is named.
+    /// Set the limits of one account, or show them if none is given.
     Limits {
         /// The account's id, `acc_…`.
         account: String,
         #[command(flatten)]
         limits: LimitArgs,
-        /// Why; kept with what was done, and needed when something is.
+        /// Reason; recorded with the change, and needed when something is.
         #[arg(long, value_parser = parse_reason)]
         reason: Option<String>,
-        /// Who does it; by default the user of this machine.
+        /// Name of the operator; by default the user of this machine.
         #[arg(long, value_name = "NAME", value_parser = parse_name)]
         operator: Option<String>,
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Give credits that nobody paid for, or take some (a number below 0); opens no access.
+    /// Add credits without a payment, or remove some (a number below 0); does not enable API access.
     Adjust {
         /// The account's id, `acc_…`.
         account: String,
@@ -88,7 +94,7 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Show what operators did, newest first: limits, adjustments, refunds.
+    /// List operators' actions, newest first: limits, adjustments, refunds.
     Actions {
         /// The account's id, `acc_…`; by default all.
         account: Option<String>,
@@ -98,7 +104,7 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Show payments, newest first.
+    /// List payments, newest first.
     Payments {
         /// The account's id, `acc_…`; by default all.
         #[arg(conflicts_with = "refused")]
@@ -147,10 +153,10 @@ pub(crate) struct LimitArgs {
 /// Who and why.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ActionArgs {
-    /// Why; kept with what was done.
+    /// Reason; recorded with the change.
     #[arg(long, value_parser = parse_reason)]
     pub(crate) reason: String,
-    /// Who does it; by default the user of this machine.
+    /// Name of the operator; by default the user of this machine.
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(crate) operator: Option<String>,
 }
@@ -178,7 +184,7 @@ pub(crate) enum TaskCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Return the credits of a failed task whose refund hangs.
+    /// Retry the stuck refund of a failed task.
     Refund {
         /// The task's id, `ups_…`.
         task: String,
@@ -191,7 +197,7 @@ pub(crate) enum TaskCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
-    /// Show an account's transfers, newest first.
+    /// List an account's ledger, newest first.
     List {
         /// The account's id, `acc_…`.
         account: String,

@@ -19,7 +19,8 @@ pub(crate) struct DataArgs {
 /// Where accounts, tasks and results are kept. Every process of a service names the same place.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// Directory of the database and the result files; `serve` and `account create` make it where absent.
+    /// Directory of the database and the result files; `serve` and `account create` make it where absent. By default
+    /// `$XDG_DATA_HOME/upscale` or `~/.local/share/upscale`, and none with `--database`.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// PostgreSQL (15 or newer) in place of the directory's database, for processes on several machines:
@@ -30,6 +31,11 @@ pub(crate) struct PlaceArgs {
     /// Connections to PostgreSQL that this process opens at most.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) database_connections: u32,
+    /// File with the key that seals the secrets in the database, those of second factors and of result links: 32 bytes in
+    /// base64 or hex, the service's user alone reads it. Further lines hold older keys, which still open. Make one with
+    /// `head -c 32 /dev/urandom | base64`; keep it apart from backups of the database.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
 }

@@ -3,9 +3,9 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND, parse_trusted_proxy};
+use upscale_api::{FAILING_AUTH_PER_MINUTE, READS_PER_SECOND, ResultDelivery, parse_trusted_proxy};
 use upscale_core::{
-    Package,
+    Look, Package,
     limits::{
         DEADLINE_SECONDS, LEASE_SECONDS, RECORD_RETENTION_DAYS, RESULT_RETENTION_HOURS,
         RESULT_RETENTION_HOURS_MIN,
@@ -30,6 +30,8 @@ pub(crate) struct Role<'a> {
     pub(crate) front: Option<&'a FrontArgs>,
     pub(crate) work: Option<&'a WorkArgs>,
     pub(crate) process: &'a ProcessArgs,
+    /// Of `serve`: whether another one may work on its directory. `api` and `worker` are meant to be several.
+    pub(crate) share_data: Option<bool>,
 }
 
 #[derive(Debug, Args)]
@@ -48,21 +50,64 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
+/// How files of a bucket reach customers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeliveryArg {
+    /// Through the service, which sends the headers of the contract.
+    Proxy,
+    /// From the bucket: the result link answers 307.
+    Redirect,
+}
+
+impl From<DeliveryArg> for ResultDelivery {
+    fn from(delivery: DeliveryArg) -> Self {
+        match delivery {
+            DeliveryArg::Proxy => Self::Proxy,
+            DeliveryArg::Redirect => Self::Redirect,
+        }
+    }
+}
+
+/// Where the service of this machine is asked. In a container the variables of the service say so.
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// Where its API listens.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where its metrics are served: asked where no API listens, as in a worker.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Its certificate: the API is asked over TLS where there is one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+}
+
 /// What customers reach.
 #[derive(Debug, Args)]
 pub(crate) struct FrontArgs {
-    /// Where the API listens; port 0 picks a free one.
+    /// Where the API and result files are served; port 0 picks a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
-    /// Where result files are served; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8081")]
-    pub(crate) results_listen: SocketAddr,
-    /// The API as clients reach it, such as `https://api.example.com`; by default where it listens.
+    /// A listener for result files alone, for a host name of their own; by default the API serves them.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) results_listen: Option<SocketAddr>,
+    /// The API as clients reach it, such as `https://api.example.com`; by default where it listens. Needed where it listens
+    /// on all addresses.
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) base_url: Option<String>,
-    /// The result files as clients reach them; by default where they are served.
+    /// The result files as clients reach them, where that is not under `--base-url`. Needed with `--results-listen` and
+    /// `--base-url`.
     #[arg(long, value_name = "URL", value_parser = parse_public_url)]
     pub(crate) result_url: Option<String>,
+    /// How result files in a bucket reach customers: through the service, or past it by a redirect, for very many.
+    #[arg(long, value_enum, default_value_t = DeliveryArg::Proxy)]
+    pub(crate) result_delivery: DeliveryArg,
+    /// Certificate chain (PEM) to serve the API, result files and the console over TLS; read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key (PEM) of `--tls-cert`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Where the customers' console is served; without an address, at 127.0.0.1:8082. Off by default.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8082")]
     pub(crate) console_listen: Option<SocketAddr>,
@@ -166,6 +211,9 @@ pub(crate) struct WorkArgs {
     /// User and group that images are decoded as where the service runs as root.
     #[arg(long, value_name = "UID", default_value_t = UID_DEFAULT, value_parser = clap::value_parser!(u32).range(1..4_294_967_295))]
     pub(crate) sandbox_uid: u32,
+    /// How results look where the source leaves it open: `faithful`, `natural` or `crisp`.
+    #[arg(long, value_name = "LOOK", default_value_t = Look::default())]
+    pub(crate) look: Look,
     #[command(flatten)]
     pub(crate) models: ServedModels,
     /// An injected fault for every child to commit, for tests of the sandbox; in debug builds only.
@@ -192,6 +240,9 @@ pub(crate) struct ProcessArgs {
     /// Seconds that requests and images under way have to end after SIGTERM.
     #[arg(long, value_name = "SECONDS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     pub(crate) drain: u64,
+    /// Seconds after SIGTERM in which requests are still taken, while `/readyz` answers 503: time for balancers to notice.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub(crate) drain_delay: u64,
     /// Where `/metrics` is served for Prometheus, without a key: keep it inside; off by default.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) metrics_listen: Option<SocketAddr>,

@@ -10,9 +10,9 @@ use super::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserCommand {
-    /// Let a person sign in; prints a link by which they choose their password.
+    /// Create a user; prints a link to set the password.
     Create {
-        /// What they sign in with.
+        /// Email address of the user.
         #[arg(value_parser = parse_email)]
         email: Email,
         /// Whose money and tasks they see; by default a new account's.
@@ -25,10 +25,10 @@ pub(crate) enum UserCommand {
     },
     /// Print a link that sets a new password, once, within a day; setting it signs every browser out.
     ResetPassword {
-        /// What they sign in with.
+        /// Email address of the user.
         #[arg(value_parser = parse_email)]
         email: Email,
-        /// Turn their second factor off, for somebody who lost it.
+        /// Turn their second factor off, for someone who lost it.
         #[arg(long)]
         forget_second_factor: bool,
         #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) enum UserCommand {
         #[command(flatten)]
         data: DataArgs,
     },
-    /// Show who may sign in.
+    /// List users of the console.
     List {
         #[command(flatten)]
         data: DataArgs,

@@ -22,7 +22,7 @@ use super::load::{Connection, Pace, measure};
 use crate::{args::BenchApiArgs, data::block_on, output, running::Running};
 
 /// Creates of one account: its active tasks are not processed here, and its minute allows more.
-const TASKS_PER_ACCOUNT: usize = if ACTIVE_TASKS_MAX < CREATE_REQUESTS_PER_MINUTE {
+pub(super) const TASKS_PER_ACCOUNT: usize = if ACTIVE_TASKS_MAX < CREATE_REQUESTS_PER_MINUTE {
     ACTIVE_TASKS_MAX as usize
 } else {
     CREATE_REQUESTS_PER_MINUTE as usize
@@ -106,7 +106,7 @@ fn measure_syncs(folder: &Path) -> anyhow::Result<f64> {
 }
 
 /// Accounts with credits and a key each, and a worker with slots enough.
-async fn prepare(data: &Path, accounts: usize) -> anyhow::Result<Vec<String>> {
+pub(super) async fn prepare(data: &Path, accounts: usize) -> anyhow::Result<Vec<String>> {
     let store = Store::open_sqlite(data, Clock::System, StoreOptions::default()).await?;
     let mut keys = Vec::with_capacity(accounts);
     let mut making = JoinSet::new();
@@ -134,7 +134,7 @@ async fn customer(store: Store, number: usize) -> anyhow::Result<String> {
         .accounts()
         .create_key(&account, Permission::All, "")
         .await?;
-    let (_, key) = made.context("the account is not there")?;
+    let (_, key) = made.made().context("the account is not there")?;
     Ok(key.reveal().to_owned())
 }
 
@@ -173,7 +173,7 @@ fn read(connection: &Connection, api: &str, key: &str, id: &str) -> anyhow::Resu
 }
 
 /// What Linux says a process holds in memory; 0 elsewhere.
-fn resident_bytes(pid: u32) -> u64 {
+pub(super) fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());

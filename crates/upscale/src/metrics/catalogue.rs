@@ -58,7 +58,7 @@ const STATUSES: &[&str] = &[
 ];
 const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
 const INVARIANTS: &[&str] = &[
-    "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12",
+    "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14",
 ];
 
 const fn counter(name: &'static str, help: &'static str) -> Metric {
@@ -89,13 +89,13 @@ pub(crate) const METRICS: &[Metric] = &[
     // The front.
     counter(
         "upscale_requests_total",
-        "Requests by route, method and status; none: the client went away",
+        "Requests by route, method and status; status none: the client went away",
     )
     .by(&[("route", ROUTES), ("method", METHODS), ("status", STATUSES)]),
     metric(
         "upscale_request_seconds",
         Histogram(REQUEST_SECONDS),
-        "Time until the answer's head is ready",
+        "Seconds until an answer's head is ready, without those that the caller asked it to be held",
     )
     .by(&[("route", ROUTES)]),
     counter("upscale_creates_total", "Creates by what the store said").by(&[(
@@ -108,6 +108,7 @@ pub(crate) const METRICS: &[Metric] = &[
             "daily_tasks",
             "credits",
             "capacity",
+            "unknown",
         ],
     )]),
     counter(
@@ -128,6 +129,8 @@ pub(crate) const METRICS: &[Metric] = &[
             "answers_keyed",
             "answers_operators",
             "answers_downloads",
+            "waiting",
+            "waiting_of_address",
             "bodies_unknown",
             "bodies_keyed",
             "bodies_operators",
@@ -135,6 +138,14 @@ pub(crate) const METRICS: &[Metric] = &[
             "pages",
         ],
     )]),
+    gauge(
+        "upscale_requests_held",
+        "Requests held until their task is over, as they asked",
+    ),
+    counter(
+        "upscale_waiting_looks_total",
+        "Looks at the tasks that requests are held for: one query for all of them",
+    ),
     gauge("upscale_connections", "Open connections of all listeners"),
     counter(
         "upscale_connections_closed_total",
@@ -142,19 +153,19 @@ pub(crate) const METRICS: &[Metric] = &[
     ),
     counter("upscale_sent_bytes_total", "Bytes of answers' bodies"),
     // The queue.
-    gauge("upscale_queue_jobs", "Open jobs").by(&[("state", &["waiting", "claimed"])]),
-    gauge("upscale_queue_oldest_seconds", "Age of the oldest open job"),
+    gauge("upscale_queue_jobs", "Jobs in the queue: waiting, or claimed by a worker").by(&[("state", &["waiting", "claimed"])]),
+    gauge("upscale_queue_oldest_seconds", "Seconds since the oldest open job was ordered; 0 when none is open"),
     gauge(
         "upscale_worker_slots",
         "Images that live workers take at a time",
     ),
-    gauge("upscale_job_seconds", "Measured pace: seconds a job takes"),
+    gauge("upscale_job_seconds", "Seconds that a job takes, as measured"),
     gauge(
         "upscale_admission_seconds",
-        "Predicted seconds until a task accepted now would be finished",
+        "Seconds until a task accepted now would be finished, as admission expects",
     ),
     // Work.
-    counter("upscale_attempts_total", "Turns by how they ended").by(&[(
+    counter("upscale_attempts_total", "Attempts at images by how they ended").by(&[(
         "end",
         &["succeeded", "failed", "retry_later", "released", "lost"],
     )]),
@@ -167,7 +178,7 @@ pub(crate) const METRICS: &[Metric] = &[
     metric(
         "upscale_stage_seconds",
         Histogram(STAGE_SECONDS),
-        "Time of one attempt in each stage",
+        "Seconds of one attempt in each stage",
     )
     .by(&[(
         "stage",
@@ -199,11 +210,11 @@ pub(crate) const METRICS: &[Metric] = &[
     metric(
         "upscale_child_memory_bytes",
         Histogram(CHILD_BYTES),
-        "Largest memory of each child that made a result",
+        "Largest resident memory of each child that made a result",
     ),
     counter(
         "upscale_output_check_total",
-        "Results by the rung of the output check's ladder that they passed; none: neither",
+        "Results by the fallback level at which they passed the output check; none: failed at both",
     )
     .by(&[("rung", &["fast", "plain", "none"])]),
     counter("upscale_source_bytes_total", "Bytes of downloaded sources"),
@@ -211,7 +222,7 @@ pub(crate) const METRICS: &[Metric] = &[
     // Money.
     counter(
         "upscale_refunds_total",
-        "Credits returned, in tasks, by this process",
+        "Failed tasks whose credits this process returned",
     ),
     counter(
         "upscale_payment_events_total",
@@ -234,7 +245,7 @@ pub(crate) const METRICS: &[Metric] = &[
     )]),
     counter(
         "upscale_mails_total",
-        "Mails asked for by the console's users; nobody: the address is no user's, dropped: too many waited",
+        "Mails of the console by outcome; `nobody`: no user has the address, `dropped`: too many were waiting",
     )
     .by(&[("outcome", &["sent", "failed", "dropped", "nobody"])]),
     gauge(
@@ -242,7 +253,7 @@ pub(crate) const METRICS: &[Metric] = &[
         "Breaches that the last audit found, by invariant",
     )
     .by(&[("invariant", INVARIANTS)]),
-    gauge("upscale_audit_seconds", "What the last audit took"),
+    gauge("upscale_audit_seconds", "Seconds that the last audit took"),
     counter("upscale_audits_total", "Audits that came to an end"),
     counter(
         "upscale_chore_failures_total",
@@ -253,20 +264,26 @@ pub(crate) const METRICS: &[Metric] = &[
         &[
             "reap",
             "refund",
+            "clock",
             "sweep",
             "audit",
             "audit_files",
             "old_transactions",
+            "dead_owners",
         ],
     )]),
     gauge(
+        "upscale_deletion_pause_seconds",
+        "Seconds the service has still to run before anything is deleted, after its clock stepped; or 0",
+    ),
+    gauge(
         "upscale_database_oldest_transaction_seconds",
-        "Age of the oldest transaction that has been open in PostgreSQL for over a minute, or 0",
+        "Seconds that the oldest transaction has been open in PostgreSQL, where that is over a minute; or 0",
     ),
     // The process.
     gauge(
-        "upscale_info",
-        "1; the labels say which version and kernels run",
+        "upscale_build_info",
+        "Always 1; the labels say which version and kernels run",
     )
     .by(&[
         ("version", &[env!("CARGO_PKG_VERSION")]),
@@ -297,14 +314,34 @@ pub(crate) const METRICS: &[Metric] = &[
         "upscale_store_up",
         "1 when the store answered this scrape; without it the queue's gauges are old",
     ),
+    gauge(
+        "upscale_storage_up",
+        "1 when results could be stored at the last try, or this process has no API to try it for",
+    ),
     counter(
         "upscale_spans_total",
         "Spans of traces by what became of them; none where traces are off",
     )
     .by(&[("end", &["sent", "failed", "dropped"])]),
-    gauge("upscale_memory_bytes", "Resident memory of this process"),
+    counter(
+        "process_cpu_seconds_total",
+        "Processor time of this process in whole seconds, without the children that work on images",
+    ),
     gauge(
-        "upscale_start_time_seconds",
-        "When this process started, Unix time",
+        "process_resident_memory_bytes",
+        "Resident memory of this process, without the children that work on images",
+    ),
+    gauge(
+        "process_virtual_memory_bytes",
+        "Virtual memory of this process",
+    ),
+    gauge("process_open_fds", "Open file descriptors of this process"),
+    gauge(
+        "process_max_fds",
+        "File descriptors that this process may have open",
+    ),
+    gauge(
+        "process_start_time_seconds",
+        "When this process started, seconds since the Unix epoch",
     ),
 ];

@@ -1,4 +1,4 @@
-//! A model file that somebody brings: read whole within a limit, summed, held against its card.
+//! A model file that someone brings: read whole within a limit, summed, held against its card.
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +38,7 @@ impl Brought {
         Ok(brought)
     }
 
-    /// As [`Brought::open`], for whoever writes the card.
+    /// As [`Brought::open`], for anyone who writes the card.
     pub(crate) fn without_card(path: &Path) -> anyhow::Result<Self> {
         let bytes = read_bounded(path, FILE_BYTES_MAX, ", more than any model that runs here")?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! A model file's way into the children of `serve`: read once, sealed in memory where nobody can change it, and opened
+//! A model file's way into the children of `serve`: read once, sealed in memory where no one can change it, and opened
 //! by every child before its sandbox closes. Replacing or removing the file changes nothing until the next start.
 
 use std::{

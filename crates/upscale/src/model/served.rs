@@ -97,7 +97,7 @@ impl Served {
     }
 }
 
-/// Whoever pays for a result must not be given what may not be sold.
+/// Anyone who pays for a result must not be given what may not be sold.
 fn check_licence(path: &Path, brought: &Brought, allowed: bool) -> anyhow::Result<()> {
     let shown = path.display();
     match brought.commercial() {

@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Instant};
 use anyhow::{Context, bail};
 use safetensors::{SafeTensors, tensor::Dtype};
 use serde::Serialize;
-use upscale_core::{Condition, Parameters, Pixels, Rows, Scale, limits};
+use upscale_core::{Condition, Look, Parameters, Pixels, Rows, Scale, limits};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Network, Precision};
 
 /// Largest difference between the fast kernels and the definition, in output values of 0..1.
@@ -105,6 +105,8 @@ fn engine(
         kernels,
         pixels_max: usize::MAX,
         precision: Precision::Exact,
+        // Not from the defaults: they count the cores, and the sandbox opens no file to do so.
+        look: Look::default(),
     };
     Ok(Engine::shipped_but(Arc::clone(network), options)?)
 }

@@ -15,7 +15,7 @@ use anyhow::Context;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use upscale_client::{Client, Error, IdempotencyKey};
+use upscale_client::{Client, Error, ErrorKind, IdempotencyKey};
 
 use super::{
     client::client,
@@ -122,26 +122,27 @@ impl Batch<'_> {
     }
 
     async fn fetch(&self, wanted: &Wanted, key: &IdempotencyKey) -> Result<Vec<u8>, Fault> {
-        let created = self.client.create(&wanted.order, key).await?;
-        let id = created.task.id.clone();
-        self.with_journal(|journal| journal.accepted(key, &id))
+        let upscales = self.client.upscales();
+        let created = upscales.create(&wanted.order, key).await?;
+        let id = created.task.id();
+        self.with_journal(|journal| journal.accepted(key, id))
             .map_err(Fault::Here)?;
-        let task = self.client.finish(created.task, key).await?;
-        Ok(self.client.download(&task).await?)
+        let task = upscales.wait(id).await?;
+        Ok(upscales.download(&task).await?)
     }
 
     /// What can never succeed under this key is closed in the journal; the rest may go on in a later run.
     fn failed(&self, key: &IdempotencyKey, error: &Error) -> anyhow::Result<End> {
-        let is_over = match error {
-            Error::Failed { .. } => true,
+        let is_over = match &*error.kind {
+            ErrorKind::TaskFailed { .. } => true,
             // The result is gone: only a new order, paid anew, brings it back.
-            Error::Refused(refusal) => matches!(refusal.status, 400 | 404 | 409 | 410),
+            ErrorKind::Status(refusal) => matches!(refusal.status, 400 | 404 | 409 | 410),
             _ => false,
         };
         if is_over {
             self.with_journal(|journal| journal.failed(key, &error.to_string()))?;
         }
-        if let Error::Refused(refusal) = error
+        if let ErrorKind::Status(refusal) = &*error.kind
             && (matches!(refusal.status, 401..=403) || refusal.code == "daily_limit_exceeded")
         {
             self.is_stopped.store(true, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
-use upscale_client::{Client, Patience};
+use upscale_client::Client;
 
 use crate::args::CallArgs;
 
@@ -17,9 +17,6 @@ pub(super) fn client(args: &CallArgs) -> anyhow::Result<Client> {
         let read = read.with_context(|| path.display().to_string())?;
         roots.extend(read.iter().map(|root| root.to_vec()));
     }
-    let patience = Patience {
-        total: Duration::from_secs(args.patience),
-        ..Patience::default()
-    };
-    Ok(Client::trusting(&args.api, &args.api_key, roots)?.patience(patience))
+    let client = Client::trusting(&args.api, &args.api_key, roots)?;
+    Ok(client.timeout(Duration::from_secs(args.timeout)))
 }

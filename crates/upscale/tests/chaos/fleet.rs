@@ -47,11 +47,17 @@ impl Fleet {
     }
 
     pub(crate) fn start_api(&mut self) {
+        self.start_api_unannounced();
+        if let Some(api) = self.apis.last() {
+            self.world.direct_customers_to(&api.api);
+        }
+    }
+
+    /// It takes no traffic yet.
+    pub(crate) fn start_api_unannounced(&mut self) {
         let (mut command, log) = self.world.command();
         command.arg("api").args(&self.flags);
-        let api = Serve::start_front(command, &log);
-        self.world.direct_customers_to(&api.api);
-        self.apis.push(api);
+        self.apis.push(Serve::start_front(command, &log));
     }
 
     /// A worker with this many slots, and flags of its own.

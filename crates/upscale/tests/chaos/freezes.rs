@@ -22,7 +22,7 @@ const TASKS_A_ROUND: u64 = 6;
 
 #[test]
 fn a_process_that_slept_through_its_lease_in_a_download_changes_nothing_when_it_wakes() {
-    let mut world = World::start_with(&["--workers", "1", "--lease", LEASE]);
+    let mut world = World::start_with(&["--workers", "1", "--lease", LEASE, "--share-data"]);
     let customer = world.customer("2");
     let bytes = Picture::render(8, 8, 2).png();
     let url = world.serve_so("/held.png", Behaviour::Held(bytes), (8, 8));
@@ -52,7 +52,7 @@ fn a_process_that_slept_through_its_lease_in_a_download_changes_nothing_when_it_
 #[test]
 fn a_process_frozen_at_any_moment_finishes_nothing_that_was_taken_from_it() {
     let (rounds, mut dice) = rounds_and_dice("UPSCALE_FREEZE_ROUNDS", ROUNDS);
-    let flags = ["--workers", "1", "--lease", LEASE];
+    let flags = ["--workers", "1", "--lease", LEASE, "--share-data"];
     let mut world = World::start_with(&flags);
     let sleeper = world.serve_beside(upscale(), &[]);
     let customer = world.customer("100");

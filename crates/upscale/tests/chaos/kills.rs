@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rusqlite::Connection;
 use rustix::process::Signal;
 
 use super::{
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::harness::{
     World,
+    figure::{print_figure, tries_and_bound},
     serve::{Serve, signal, upscale},
 };
 
@@ -23,7 +25,7 @@ const ROUNDS: u64 = 20;
 #[test]
 fn whatever_is_killed_whenever_no_task_is_lost_and_none_is_charged_twice() {
     let (rounds, mut dice) = rounds_and_dice("UPSCALE_CHAOS_ROUNDS", ROUNDS);
-    let mut world = World::start_with(&["--workers", "1", "--lease", "5"]);
+    let mut world = World::start_with(&["--workers", "1", "--lease", "5", "--share-data"]);
     let second = world.serve_beside(upscale(), &[]);
     let buyers = buyers(&world, &mut dice);
     let (deeds, second) = under_load(buyers, || {
@@ -31,12 +33,33 @@ fn whatever_is_killed_whenever_no_task_is_lost_and_none_is_charged_twice() {
     });
     assert_eq!(second.stop().code(), Some(0));
     world.finish();
+    let failed = failures(&world);
+    let interrupted = failed.iter().filter(|why| !why.contains("404")).count();
+    assert_eq!(
+        interrupted, 0,
+        "no picture is blamed for a kill: {failed:?}"
+    );
+    print_figure(
+        "innocent pictures that failed for kills of their process",
+        "0",
+        &interrupted.to_string(),
+        &tries_and_bound(rounds as usize, "kills"),
+    );
     print_figures(
         &world,
         &deeds,
         "kill -9 of a random process at a random moment under load (SQLite, files)",
         ("restart to ready after kill -9, embedded", "≤ 1 s"),
     );
+}
+
+/// What was said of each task that failed.
+fn failures(world: &World) -> Vec<String> {
+    let database = Connection::open(world.data().join("upscale.db")).unwrap();
+    let sql = "SELECT failure_message FROM task WHERE state = 'failed'";
+    let mut rows = database.prepare(sql).unwrap();
+    let messages = rows.query_map([], |row| row.get(0)).unwrap();
+    messages.map(Result::unwrap).collect()
 }
 
 fn kill_in_rounds(

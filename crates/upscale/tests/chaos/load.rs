@@ -191,7 +191,7 @@ impl Buyer {
         loop {
             let answer = self.customer.try_create(key, body);
             let pause = match answer {
-                // A commit whose outcome is not known is answered with 503, so this may be a lost one too.
+                // A 504 may be a lost one too: it says that the outcome is not known.
                 Some(answer) if matches!(answer.status, 503 | 504) => {
                     was_unknown = true;
                     retry_after(&answer)

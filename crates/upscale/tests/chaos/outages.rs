@@ -172,6 +172,10 @@ fn order_during(fleet: &mut Fleet, name: &str, seconds: u64, away: impl Fn(&mut 
         fleet.world.serve_so(&path, good, (16, 12))
     };
     let urls: Vec<String> = (0..ORDERED).map(url).collect();
+    // What is known to be down takes no tasks, so that the last outage must be known to be over.
+    for api in &fleet.apis {
+        until("ready", || is_ready(&api.api));
+    }
     away(fleet, true);
     let begun = Instant::now();
     let mut ids = Vec::new();

@@ -5,11 +5,14 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 use fantoccini::{Client, ClientBuilder};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::run;
 
 /// Where the pictures go: for people, and for whoever runs the suite to keep.
 fn gallery() -> PathBuf {
@@ -47,37 +50,15 @@ impl Chromium {
 
     /// `rule` says where the image host's name leads.
     pub(crate) async fn start(self, rule: &str, profile: &Path) -> Running {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(driver.stdout.take().unwrap());
-        let (sender, port) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            let mut sender = Some(sender);
-            for line in output.lines().map_while(Result::ok) {
-                let found = line
-                    .rsplit_once("on port ")
-                    .and_then(|(_, port)| port.trim_end_matches('.').parse::<u16>().ok())
-                    // Its first line repeats the port that was asked for, which is none.
-                    .filter(|port| *port > 0);
-                if let Some(port) = found
-                    && let Some(sender) = sender.take()
-                {
-                    let _ = sender.send(port);
-                }
-            }
-        });
-        let port = tokio::time::timeout(std::time::Duration::from_secs(60), port);
-        let port = port.await.expect("chromedriver says its port").unwrap();
+        let (driver, port) = start_driver().await;
         let mut arguments: Vec<String> = [
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
             "--disable-quic",
             "--no-first-run",
+            // Pages that scroll smoothly move what the driver has aimed at.
+            "--force-prefers-reduced-motion",
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
@@ -124,6 +105,54 @@ impl Drop for Running {
     }
 }
 
+/// The driver and the port that it listens at. It takes the same port for IPv4 and IPv6, and ends at once where someone has
+/// one of the two: it is started again then.
+async fn start_driver() -> (Child, u16) {
+    for _ in 0..5 {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let port = said_port(driver.stdout.take().unwrap());
+        let port = tokio::time::timeout(std::time::Duration::from_secs(60), port);
+        match port.await.expect("chromedriver says its port") {
+            Ok(port) => return (driver, port),
+            Err(_) => drop(driver.wait().unwrap()),
+        }
+    }
+    panic!("chromedriver ended five times without a port");
+}
+
+/// The port in what the driver writes; the receiver fails where the driver ends without one.
+fn said_port(output: ChildStdout) -> oneshot::Receiver<u16> {
+    let (sender, port) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut sender = Some(sender);
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let found = line
+                .rsplit_once("on port ")
+                .and_then(|(_, port)| port.trim_end_matches('.').parse::<u16>().ok())
+                // Its first line repeats the port that was asked for, which is none.
+                .filter(|port| *port > 0);
+            if let Some(port) = found
+                && let Some(sender) = sender.take()
+            {
+                let _ = sender.send(port);
+            }
+        }
+    });
+    port
+}
+
+/// What the window shows now.
+pub(crate) async fn screenshot(browser: &Client, name: &str) {
+    fs::create_dir_all(gallery()).unwrap();
+    let picture = browser.screenshot().await.unwrap();
+    fs::write(gallery().join(format!("{name}.png")), picture).unwrap();
+}
+
 /// The whole page in light, in dark, and on a small screen.
 pub(crate) async fn photograph(browser: &Client, name: &str) {
     fs::create_dir_all(gallery()).unwrap();
@@ -138,16 +167,13 @@ pub(crate) async fn photograph(browser: &Client, name: &str) {
         devtools(browser, "Emulation.setDeviceMetricsOverride", size(900)).await;
         let wide =
             "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
-        let overflows = browser.execute(wide, Vec::new()).await.unwrap();
+        let overflows = run(browser, wide).await;
         assert_eq!(
             overflows,
             Value::Bool(false),
             "{name}, {kind}: wider than the screen"
         );
-        let height = browser
-            .execute("return document.documentElement.scrollHeight", Vec::new())
-            .await
-            .unwrap();
+        let height = run(browser, "return document.documentElement.scrollHeight").await;
         let height = height.as_i64().unwrap().clamp(400, 6_000);
         devtools(browser, "Emulation.setDeviceMetricsOverride", size(height)).await;
         let picture = browser.screenshot().await.unwrap();
@@ -162,7 +188,7 @@ pub(crate) async fn photograph(browser: &Client, name: &str) {
     .await;
 }
 
-async fn devtools(browser: &Client, command: &str, parameters: Value) {
+pub(crate) async fn devtools(browser: &Client, command: &str, parameters: Value) {
     browser
         .issue_cmd(Devtools {
             command: command.to_owned(),

@@ -92,7 +92,7 @@ async fn an_operator_finds_their_way_through_every_page() {
     let back = [&credits[..], &["--reason", "it was right"]].concat();
     world.operator.run(&back);
     click(&browser, ".who button").await;
-    assert!(text(&browser, "label[for=token]").await.contains("Token"));
+    assert_eq!(text(&browser, "label[for=token]").await, "Operators' token");
     chromium.stop(browser).await;
     tokio::task::spawn_blocking(move || world.finish())
         .await
@@ -122,11 +122,18 @@ async fn adjust(browser: &Client, address: &str) {
     fill(browser, "#adjust-credits", "-4.5").await;
     click(browser, "details.change[open] button").await;
     let problem = text(browser, "#adjust-reason-problem").await;
-    assert!(problem.contains("A reason has 1 to 500"), "{problem}");
+    assert!(problem.contains("reason has 1 to 500"), "{problem}");
     photograph(browser, "operators-account-problem").await;
     fill(browser, "#adjust-reason", "credited twice").await;
     click(browser, "details.change[open] button").await;
+    let problem = text(browser, "#adjust-credits-problem").await;
+    assert!(problem.contains("removes 4.5 credits"), "{problem}");
+    click(browser, "#adjust-confirm").await;
+    click(browser, "details.change[open] button").await;
     assert!(text(browser, ".notice.good").await.contains("adjusted"));
+    // One section at a time: what was done is behind its own tab.
+    assert_eq!(text(browser, "#actions tbody").await, "");
+    click(browser, "a[href='#of-actions']").await;
     assert!(
         text(browser, "#actions tbody")
             .await

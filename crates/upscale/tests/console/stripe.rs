@@ -1,10 +1,9 @@
 //! As much of Stripe as a purchase needs: a session is made, its page has a button, and pressing it leads back at once;
-//! the signed event comes a little later, as it does in life.
+//! the signed event comes later, as it does in life: when the test has seen what it wants to see before.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use axum::{
@@ -21,14 +20,13 @@ use super::harness::client::send;
 
 pub(crate) const SECRET_KEY: &str = "sk_test_of_the_browser_test";
 pub(crate) const WEBHOOK_SECRET: &str = "whsec_of_the_browser_test";
-/// Between the buyer's return and the event.
-const DELAY: Duration = Duration::from_secs(5);
 
 /// A running fake.
 #[derive(Clone)]
 pub(crate) struct Stripe {
     pub(crate) url: String,
     shared: Arc<Mutex<Shared>>,
+    may_tell: Arc<tokio::sync::Notify>,
 }
 
 #[derive(Default)]
@@ -44,6 +42,7 @@ impl Stripe {
         let stripe = Self {
             url: format!("http://{}", listener.local_addr().unwrap()),
             shared: Arc::default(),
+            may_tell: Arc::default(),
         };
         let router = Router::new()
             .route("/v1/checkout/sessions", post(open_session))
@@ -81,6 +80,11 @@ impl Stripe {
         self.shared.lock().unwrap().session[field].clone()
     }
 
+    /// Lets the event of the last payment go.
+    pub(crate) fn send_event(&self) {
+        self.may_tell.notify_one();
+    }
+
     /// Whose webhook is told.
     pub(crate) fn tell(&self, api: &str) {
         api.clone_into(&mut self.shared.lock().unwrap().api);
@@ -111,7 +115,7 @@ async fn pay(State(stripe): State<Stripe>) -> Redirect {
     };
     let back = Redirect::to(&session["success_url"]);
     tokio::spawn(async move {
-        tokio::time::sleep(DELAY).await;
+        stripe.may_tell.notified().await;
         let told = tokio::task::spawn_blocking(move || tell(&session, &api));
         assert_eq!(told.await.unwrap(), Some(200));
     });

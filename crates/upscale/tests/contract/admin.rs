@@ -196,13 +196,17 @@ fn look(world: &World, ann: &mut Browser) -> String {
 fn change(world: &World, ann: &mut Browser, id: &str) {
     let account = format!("/accounts/{id}");
     ann.get(&account);
-    let fields = [("credits", "-2.5"), ("reason", "credited twice")];
+    let unconfirmed = [("credits", "-2.5"), ("reason", "credited twice")];
+    let fields = [&unconfirmed[..], &[("confirm", "yes")]].concat();
     let wrong = ann.post(
         &format!("{account}/adjust"),
         &[("credits", "-2.5"), ("reason", "")],
     );
     assert_eq!(wrong.status, 422);
     wrong.has("A reason has 1 to 500 characters");
+    let asked = ann.post(&format!("{account}/adjust"), &unconfirmed);
+    assert_eq!(asked.status, 422);
+    asked.has("removes 2.5 credits from the account");
     let hidden = ann.hidden.clone();
     for done in ["adjusted", "before"] {
         ann.hidden.clone_from(&hidden);

@@ -58,7 +58,10 @@ fn an_account_whose_balance_is_not_its_ledger_gets_no_further_task_until_it_is_r
 fn only_result(world: &World) -> PathBuf {
     let files = fs::read_dir(world.data().join("results")).unwrap();
     let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "png"));
+    files.retain(|file| {
+        let name = file.to_string_lossy();
+        name.ends_with(".png") && !name.ends_with(".thumb.png")
+    });
     assert_eq!(files.len(), 1, "{files:?}");
     files.remove(0)
 }
@@ -84,5 +87,39 @@ fn a_charged_result_that_is_gone_or_cut_is_found() {
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     is_found();
     fs::write(&file, &bytes).unwrap();
+    assert_eq!(world.operator.audit_breaches(), Vec::<String>::new());
+}
+
+#[test]
+fn a_page_of_the_database_that_was_damaged_on_the_disk_is_found() {
+    let mut world = World::start();
+    let customer = world.customer("1");
+    let url = world.picture("/small.png", 8, 8);
+    customer.upscale("first-key", &order(&url, 2));
+    world.finish();
+    let path = world.data().join("upscale.db");
+    // All of it in one file, whose bytes can be looked for.
+    let database = Connection::open(&path).unwrap();
+    let truncated = "PRAGMA wal_checkpoint(TRUNCATE)";
+    database.query_row(truncated, [], |_| Ok(())).unwrap();
+    database.close().unwrap();
+    let whole = fs::read(&path).unwrap();
+    // The columns of a ledger line stand one behind the other: kind, debit, credit.
+    let line = b"purchasecash";
+    let place = whole.windows(line.len()).position(|bytes| bytes == line);
+    let place = place.unwrap();
+    // The first byte of a page says what kind it is.
+    let page = place - place % 4_096;
+    for (place, byte, invariant) in [(place, b'q', "I13"), (page, 0xff, "I14")] {
+        let mut bytes = whole.clone();
+        bytes[place] = byte;
+        fs::write(&path, &bytes).unwrap();
+        let found = breaches(&world);
+        assert!(
+            found.iter().any(|breach| breach["invariant"] == invariant),
+            "{invariant}: {found:?}"
+        );
+    }
+    fs::write(&path, &whole).unwrap();
     assert_eq!(world.operator.audit_breaches(), Vec::<String>::new());
 }

@@ -7,11 +7,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tempfile::TempDir;
+
 use crate::harness::{
     World,
+    bucket::Bucket,
     client::{Client, order},
     image_host::Behaviour,
     pictures::Picture,
+    postgres_server::start_or_say,
 };
 
 /// Above the floor of 32 KiB a second below which a download ends.
@@ -21,43 +25,101 @@ const HONEST_TASKS: usize = 12;
 
 #[test]
 fn an_honest_customer_waits_no_longer_beside_hostile_ones() {
-    let accounts = number("UPSCALE_HOSTILE_ACCOUNTS", 3);
-    let tasks_each = number("UPSCALE_HOSTILE_TASKS", if accounts > 3 { 20 } else { 6 });
-    // Connects, and then says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to_silence = format!(
-        "silent.upscale-tests.org:443={}",
-        silent.local_addr().unwrap()
-    );
-    // Short, so that the world ends soon; but the long form's tasks would not be admitted under it.
-    let deadline = if accounts > 3 { "270" } else { "40" };
-    let flags = ["--deadline", deadline, "--source-connect-to", &to_silence];
-    let world = World::start_with(&flags);
-    let urls = hostile_urls(&world);
-    let honest = world.customer("40");
-    let before = waits(&world, &honest, "before");
+    let attack = Attack::from_environment();
+    let world = World::start_with(&attack.flags());
+    attack.compare(&world, "SQLite and files");
+}
 
-    let hostile: Vec<Client> = (0..accounts).map(|_| world.customer("14")).collect();
-    let mut accepted = 0;
-    for (number, customer) in hostile.iter().enumerate() {
-        for task in 0..tasks_each {
-            let url = &urls[(number + task) % urls.len()];
-            let key = format!("hostile-{number}-{task}");
-            accepted += usize::from(customer.create(&key, &order(url, 2)).status == 202);
+#[test]
+fn an_honest_customer_waits_no_longer_beside_hostile_ones_on_postgres_and_a_bucket() {
+    let Some(postgres) = start_or_say() else {
+        return;
+    };
+    postgres.create_database("fairness", None);
+    let attack = Attack::from_environment();
+    let folder = TempDir::new().unwrap();
+    let bucket = Bucket::start(folder.path());
+    let mut variables = bucket.place();
+    let database = format!("postgres://upscale@127.0.0.1:{}/fairness", postgres.port());
+    variables.push(("UPSCALE_DATABASE".to_owned(), database));
+    let mut world = World::prepare_in(folder, &attack.flags(), variables);
+    world.serve_again();
+    attack.compare(&world, "PostgreSQL and a bucket");
+    // Before its database and its bucket.
+    drop(world);
+}
+
+/// How many accounts send how many tasks each that take long and come to nothing.
+struct Attack {
+    accounts: usize,
+    tasks_each: usize,
+    /// Accepts connections and says nothing.
+    silent: TcpListener,
+    to_silence: String,
+}
+
+impl Attack {
+    fn from_environment() -> Self {
+        let accounts = number("UPSCALE_HOSTILE_ACCOUNTS", 3);
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        Self {
+            accounts,
+            tasks_each: number("UPSCALE_HOSTILE_TASKS", if accounts > 3 { 20 } else { 6 }),
+            silent,
+            to_silence: format!("silent.upscale-tests.org:443={address}"),
         }
     }
-    assert!(accepted > 0, "nobody attacked");
-    let beside = waits(&world, &honest, "beside");
-    eprintln!(
-        "{accounts} hostile accounts with {accepted} tasks; honest p50 {:.2} s before, {:.2} s beside them ({:.2} x); \
-         p95 {:.2} s, {:.2} s ({:.2} x)",
-        quantile(&before, 0.5),
-        quantile(&beside, 0.5),
-        quantile(&beside, 0.5) / quantile(&before, 0.5),
-        quantile(&before, 0.95),
-        quantile(&beside, 0.95),
-        quantile(&beside, 0.95) / quantile(&before, 0.95),
-    );
+
+    /// The deadline is short, so that the world ends soon; but the long form's tasks would not be admitted under it.
+    fn flags(&self) -> [&str; 4] {
+        let deadline = if self.accounts > 3 { "270" } else { "40" };
+        [
+            "--deadline",
+            deadline,
+            "--source-connect-to",
+            &self.to_silence,
+        ]
+    }
+
+    fn compare(&self, world: &World, place: &str) {
+        let urls = hostile_urls(world);
+        let honest = world.customer("40");
+        let before = waits(world, &honest, "before");
+        let accepted = self.send(world, &urls);
+        assert!(accepted > 0, "nobody attacked");
+        let beside = waits(world, &honest, "beside");
+        let figures = [("p50", 0.5), ("p95", 0.95)].map(|(name, share)| {
+            let (before, beside) = (quantile(&before, share), quantile(&beside, share));
+            format!(
+                "{name} {before:.2} s before, {beside:.2} s beside them ({:.2} x)",
+                beside / before
+            )
+        });
+        eprintln!(
+            "{} hostile accounts with {accepted} tasks on {place}; honest {}",
+            self.accounts,
+            figures.join("; ")
+        );
+        assert!(
+            self.silent.local_addr().is_ok(),
+            "the silent host is still there"
+        );
+    }
+
+    /// How many tasks were accepted.
+    fn send(&self, world: &World, urls: &[String]) -> usize {
+        let hostile: Vec<Client> = (0..self.accounts).map(|_| world.customer("14")).collect();
+        let mut accepted = 0;
+        for (number, customer) in hostile.iter().enumerate() {
+            for task in 0..self.tasks_each {
+                let url = &urls[(number + task) % urls.len()];
+                let key = format!("hostile-{number}-{task}");
+                accepted += usize::from(customer.create(&key, &order(url, 2)).status == 202);
+            }
+        }
+        accepted
+    }
 }
 
 /// One of each kind of source that takes long and comes to nothing.

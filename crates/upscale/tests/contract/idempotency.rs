@@ -180,7 +180,7 @@ fn a_replay_is_answered_when_no_new_task_would_be() {
 #[test]
 fn identical_creates_at_two_services_of_the_same_data_make_one_task_each_key() {
     const KEYS: usize = 10;
-    let mut world = World::start();
+    let mut world = World::start_with(&["--share-data"]);
     let second = world.serve_beside(upscale(), &[]);
     let customer = world.customer("20");
     let url = world.picture("/small.png", 10, 6);

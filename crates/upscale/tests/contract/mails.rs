@@ -1,4 +1,4 @@
-//! Forgotten passwords by mail, through the real binary and a mail server that wants TLS and a password.
+//! Confirmed addresses and forgotten passwords by mail, through the real binary and a mail server that wants TLS and a password.
 
 use std::fs;
 
@@ -64,6 +64,14 @@ fn fill_in(world: &World, path: &str, fields: &str) -> Answer {
     send("POST", &url, &headers, Some(body.as_bytes())).unwrap()
 }
 
+/// The path of the mail's link, which no log may hold.
+fn keep_link(world: &World, mail: &str, page: &str) -> String {
+    let (_, rest) = mail.split_once(&format!("{URL}/{page}/")).unwrap();
+    let token = rest.split_whitespace().next().unwrap();
+    world.recorder.keep_secret("link of a mail", token);
+    format!("/{page}/{token}")
+}
+
 #[test]
 fn a_forgotten_password_is_set_by_the_link_in_a_mail() {
     let (server, mut world) = world_with_mail();
@@ -71,13 +79,20 @@ fn a_forgotten_password_is_set_by_the_link_in_a_mail() {
         let fields = format!("email={name}%40example.org&password=correct+horse");
         assert_eq!(fill_in(&world, "/sign-up", &fields).status, 303);
     }
+    // Who signs up is mailed a link; the server refuses the other address for good.
+    let welcome = server.wait_for(1).remove(0);
+    assert!(
+        welcome.text.contains("Open this link to confirm it"),
+        "{welcome:?}"
+    );
+    keep_link(&world, &welcome.text, "verify");
     // A server that is busy is asked again.
     server.be_busy_once();
     assert_eq!(
         fill_in(&world, "/reset", "email=ann%40example.org").status,
         200
     );
-    let mail = server.wait_for(1).remove(0);
+    let mail = server.wait_for(2).remove(1);
     assert_eq!(
         (mail.from.as_str(), mail.to.as_str()),
         (USER, "ann@example.org")
@@ -85,20 +100,17 @@ fn a_forgotten_password_is_set_by_the_link_in_a_mail() {
     for header in [
         "From: Upscale <console@upscale-tests.org>\n",
         "To: ann@example.org\n",
-        "Subject: A new password for the Upscale console\n",
+        "Subject: Reset your password for the Upscale console\n",
         "Content-Type: text/plain; charset=utf-8\n",
         "Date: ",
         "Message-ID: <",
     ] {
         assert!(mail.text.contains(header), "no {header:?} in {}", mail.text);
     }
-    let (_, rest) = mail.text.split_once(&format!("{URL}/reset/")).unwrap();
-    let token = rest.split_whitespace().next().unwrap();
-    world.recorder.keep_secret("link of a mail", token);
-    let path = format!("/reset/{token}");
+    let path = keep_link(&world, &mail.text, "reset");
     let set = fill_in(&world, &path, "password=a+new+battery");
-    let told = server.wait_for(2).remove(1);
-    assert!(told.text.contains("The password was changed"), "{told:?}");
+    let told = server.wait_for(3).remove(2);
+    assert!(told.text.contains("Your password was changed"), "{told:?}");
     assert_eq!((set.status, set.header("location")), (303, "/sign-in"));
     let fields = "email=ann%40example.org&password=a+new+battery";
     let signed_in = fill_in(&world, "/sign-in", fields);
@@ -111,13 +123,13 @@ fn a_forgotten_password_is_set_by_the_link_in_a_mail() {
         assert_eq!(asked.status, 200);
     }
     world.finish();
-    assert_eq!(server.refused(), 1);
+    assert_eq!(server.refused(), 2);
     let logs = world.logs();
     assert!(logs.contains("the server answered 550"), "{logs}");
     for private in ["lives elsewhere", "unknown@example.org", "ann@example.org"] {
         assert!(!logs.contains(private), "{private} in {logs}");
     }
-    assert_eq!(server.wait_for(2).len(), 2);
+    assert_eq!(server.wait_for(3).len(), 3);
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn every_documented_metric_is_there_and_counts_what_happened() {
         ("upscale_ledger_breaches{invariant=\"I1\"}", 0.0),
         ("upscale_engine_ready", 1.0),
         ("upscale_store_up", 1.0),
+        ("upscale_storage_up", 1.0),
         ("upscale_queue_jobs{state=\"waiting\"}", 0.0),
         ("upscale_stage_seconds_count{stage=\"encode\"}", 1.0),
         (
@@ -103,8 +104,11 @@ fn every_documented_metric_is_there_and_counts_what_happened() {
         assert_eq!(samples.get(series), Some(&expected), "{series}");
     }
     for series in [
-        "upscale_memory_bytes",
-        "upscale_start_time_seconds",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+        "process_open_fds",
+        "process_max_fds",
+        "process_start_time_seconds",
         "upscale_worker_slots",
         "upscale_child_memory_bytes_sum",
         "upscale_source_bytes_total",

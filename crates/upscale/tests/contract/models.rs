@@ -189,7 +189,13 @@ fn serve_runs_the_model_of_its_start_for_its_scale_and_our_own_for_the_other() {
     let source = Picture::render(30, 20, 1);
     for (scale, repeated) in [(4, true), (2, false)] {
         let ended = customer.upscale(&format!("model-key-{scale}"), &order(&url, scale));
-        let result = customer.fetch("GET", &ended.result_url(), &[]).body;
+        let file = customer.fetch("GET", &ended.result_url(), &[]);
+        // A look is one of our networks'.
+        let look = (!repeated).then_some("faithful");
+        for answer in [&ended, &file] {
+            assert_eq!(answer.find_header("x-result-look"), look, "{scale}x");
+        }
+        let result = file.body;
         assert_eq!(is_repeated(&source, &result, scale), repeated, "{scale}x");
     }
     assert!(

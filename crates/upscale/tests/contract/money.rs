@@ -166,6 +166,8 @@ async fn done_at(data: &Path, account: &str, price: i64) -> String {
         size_bytes: 5,
         width: 8,
         height: 6,
+        preview: None,
+        look: None,
     });
     let spent = Spent::slot(0.1);
     let settled = store

@@ -63,6 +63,33 @@ fn sigterm_in_the_middle_of_a_task_ends_with_0_and_the_task_goes_on_after_the_ne
 }
 
 #[test]
+fn a_second_serve_on_a_directory_is_refused_and_told_by_whom() {
+    let mut world = World::start();
+    let second = |flags: &[&str]| {
+        let mut serve = upscale();
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--results-listen"]);
+        serve.args(["127.0.0.1:0", "--data"]).arg(world.data());
+        serve.args(flags).output().unwrap()
+    };
+    for flags in [&[][..], &["--share-data"]] {
+        let refused = second(flags);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(refused.stdout.is_empty(), "it is never ready");
+        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let holder = format!("process {} runs `serve`", world.serve().pid());
+        assert!(words.contains(&holder), "{words}");
+        assert!(words.contains("--share-data"), "{words}");
+    }
+    let customer = world.customer("2");
+    let url = world.picture("/small.png", 8, 8);
+    customer.upscale("first-key", &order(&url, 2));
+    // Who was killed holds nothing.
+    world.take_serve().kill();
+    world.serve_again();
+    customer.upscale("second-key", &order(&url, 2));
+}
+
+#[test]
 fn the_command_line_works_before_while_and_after_serve_runs() {
     let mut world = World::prepare(&[]);
     let customer = world.customer("1");
@@ -249,9 +276,16 @@ fn the_demo_shows_a_whole_customers_day_and_leaves_its_pictures() {
     );
     assert_eq!(output.status.code(), Some(0), "{text}\n{error}");
     assert!(text.contains("0.7"), "the ledger is shown:\n{text}");
-    let made = fs::read_dir(folder.path().join("upscale-demo")).unwrap();
+    let out = folder.path().join("upscale-demo");
+    let page = fs::read_to_string(out.join("demo.html")).unwrap();
+    assert!(text.contains("demo.html"), "its path is told:\n{text}");
+    for told in ["returned 404", "refund", "charge", "1-mine at 4x"] {
+        assert!(page.contains(told), "the page says nothing of {told}");
+    }
+    let made = fs::read_dir(out).unwrap().map(|file| file.unwrap().path());
     let mut sizes: Vec<(u32, u32)> = made
-        .map(|file| Picture::from_png(&fs::read(file.unwrap().path()).unwrap()).unwrap())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "png"))
+        .map(|path| Picture::from_png(&fs::read(path).unwrap()).unwrap())
         .map(|picture| (picture.width, picture.height))
         .collect();
     sizes.sort_unstable();

@@ -13,9 +13,10 @@ use crate::harness::{
     pictures::Picture,
 };
 
-/// A world with one succeeded task: its customer, its id, its result URL.
+/// A world with one succeeded task: its customer, its id, its result URL. The files have a listener of their own, on which
+/// there is nothing else to be had.
 fn delivered() -> (World, Client, String, String) {
-    let world = World::start();
+    let world = World::start_with(&["--results-listen", "127.0.0.1:0"]);
     let customer = world.customer("1");
     let url = world.picture("/small.png", 9, 7);
     let ended = customer.upscale("first-key", &order(&url, 2));
@@ -192,9 +193,19 @@ fn after_retention_the_file_is_gone_and_the_record_remains() {
     world.finish();
     let later = Clock::manual(Clock::System.now().plus_seconds(49 * 3_600));
     block_on(async {
-        let store = open_store(&world, later).await;
+        let store = open_store(&world, later.clone()).await;
         let results = Results::local(&world.data().join("results")).unwrap();
-        assert_eq!(store.sweep(&results).await.unwrap(), 1);
+        // The service was off for long: it runs for an hour before it notes what is due, and for one more before that goes.
+        let mut removed = store.sweep(&results).await.unwrap();
+        for _ in 0..2 {
+            for _ in 0..60 {
+                later.advance_seconds(60);
+                store.look_at_clock().await.unwrap();
+            }
+            assert_eq!(removed, 0);
+            removed += store.sweep(&results).await.unwrap();
+        }
+        assert_eq!(removed, 1);
     });
     world.serve_again();
     let ended = customer.read(&id).expect(200, "");
@@ -205,7 +216,7 @@ fn after_retention_the_file_is_gone_and_the_record_remains() {
 }
 
 #[test]
-fn nothing_but_the_database_and_the_results_stays_behind() {
+fn nothing_but_the_database_the_results_and_the_locks_stays_behind() {
     let (mut world, customer, _, _) = delivered();
     let bad = world.host.set("/page.png", Behaviour::Page);
     world.credit(&customer.account, "1", "second purchase");
@@ -218,10 +229,20 @@ fn nothing_but_the_database_and_the_results_stays_behind() {
     };
     let mut data = names(world.data());
     data.retain(|name| !name.starts_with("upscale.db"));
-    assert_eq!(data, ["results"], "sources are never stored");
+    data.sort_unstable();
+    let expected = ["owners", "results", "serve.lock"];
+    assert_eq!(data, expected, "sources are never stored");
+    // The lock names a process, and who stopped in order left no lock of a worker.
+    let lock = std::fs::read_to_string(world.data().join("serve.lock")).unwrap();
+    assert!(lock.trim().parse::<u32>().is_ok(), "{lock}");
+    let workers = names(world.data().join("owners"));
+    assert!(workers.is_empty(), "{workers:?}");
+    let (thumbnails, files): (Vec<_>, Vec<_>) = names(world.data().join("results"))
+        .into_iter()
+        .partition(|name| name.ends_with(".thumb.png"));
     assert_eq!(
-        names(world.data().join("results")).len(),
-        1,
-        "one succeeded, one file"
+        (files.len(), thumbnails.len()),
+        (1, 1),
+        "one succeeded, one file and its thumbnail"
     );
 }

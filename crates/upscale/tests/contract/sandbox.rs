@@ -3,6 +3,7 @@
 //! charged where they are broken, too. The faults are ordered by a flag that release builds do not have.
 
 use std::{
+    cell::RefCell,
     fs,
     process::{Command, Stdio},
 };
@@ -181,11 +182,16 @@ fn a_child_at_work_has_its_sandbox_and_dies_with_a_service_that_is_killed() {
         let path = format!("/proc/{pid}/status");
         fs::read_to_string(path).is_ok_and(|status| status.contains("Seccomp:\t2"))
     };
+    // Seen and taken in one look: its clock may end it, and another begins, between two.
+    let seen = RefCell::new(None);
     wait_for("a child in its sandbox", || {
-        world.serve().children().iter().any(closed)
+        let children = world.serve().children();
+        let child = children.iter().copied().find(|pid| closed(pid));
+        let mut seen = seen.borrow_mut();
+        *seen = child.map(|child| (child, children));
+        seen.is_some()
     });
-    let children = world.serve().children();
-    let child = *children.iter().find(|pid| closed(pid)).unwrap();
+    let (child, children) = seen.into_inner().unwrap();
     assert_eq!(status(child, "NoNewPrivs:"), "1");
     let score = fs::read_to_string(format!("/proc/{child}/oom_score_adj"));
     assert_eq!(score.unwrap().trim(), "1000");

@@ -15,7 +15,7 @@ use crate::harness::{
     client::{Answer, order, send},
     figure::{print_figure, tries_and_bound},
     postgres_server::{PostgresServer, start_or_say},
-    serve::{Serve, log_path, upscale},
+    serve::{Serve, log_path, upscale, wait_for},
 };
 
 const PROCESSES: usize = 4;
@@ -49,7 +49,8 @@ impl Fleet {
         fleet.server.create_database(DATABASE, None);
         for number in 0..PROCESSES {
             let log = log_path(fleet.folder.path(), number);
-            let api = Serve::start_front(fleet.command(&["api"]), &log);
+            let command = fleet.command(&["api", "--metrics-listen", "127.0.0.1:0"]);
+            let api = Serve::start_front(command, &log);
             fleet.apis.push(api);
         }
         // Somebody who would work, so that nothing is refused for want of workers.
@@ -277,4 +278,58 @@ fn a_revoked_key_is_refused_by_all_four_processes() {
     fleet.operate(&["key", "revoke", &customer.key_id]);
     // The contract allows five seconds; here it is the very next request.
     assert!(fleet.apis.iter().all(|api| status(api) == 401));
+}
+
+/// How many requests a process holds.
+fn held(api: &Serve) -> usize {
+    let url = format!("{}/metrics", api.metrics.as_ref().unwrap());
+    let answer = send("GET", &url, &[], None).expect("no answer");
+    let text = String::from_utf8(answer.body).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("upscale_requests_held "));
+    line.map_or(0, |count| count.parse().unwrap())
+}
+
+/// What a worker on another machine leaves behind when it fails a task, as far as readers see it.
+fn fail(task: &str) -> String {
+    format!(
+        "UPDATE task SET state = 'failed', refund = 'refunded', failure_message = 'It failed. No credits were charged.',
+             finished_at = created_at WHERE id = '{task}'"
+    )
+}
+
+#[test]
+fn whoever_waits_at_any_of_four_processes_hears_of_the_end_even_if_the_database_was_cut_off_meanwhile()
+ {
+    let Some(fleet) = Fleet::start() else { return };
+    let customer = fleet.customer();
+    let created = fleet.create_all(&customer, &keys("waited-for", 1));
+    let id = created[0].id();
+    let bearer = format!("Bearer {}", customer.key);
+    let wait = |api: &Serve| {
+        let url = format!("{}/api/v1/upscales/{id}", api.api);
+        let headers = [("authorization", bearer.as_str()), ("prefer", "wait=30")];
+        send("GET", &url, &headers, None).expect("no answer")
+    };
+    let wait = &wait;
+    let answers: Vec<Answer> = thread::scope(|scope| {
+        let waiting: Vec<_> = fleet
+            .apis
+            .iter()
+            .map(|api| scope.spawn(move || wait(api)))
+            .collect();
+        for api in &fleet.apis {
+            wait_for("a held request", || held(api) == 1);
+        }
+        // Every connection that any of them looks by is gone, and the news comes while it is.
+        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'upscale'";
+        fleet.server.sql(DATABASE, &format!("{cut}; {}", fail(&id)));
+        waiting.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    for answer in answers {
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.json()["status"], "failed", "{answer:?}");
+        assert_eq!(answer.header("preference-applied"), "wait=30");
+    }
 }

@@ -1,4 +1,5 @@
-//! Results in a bucket: no byte of them passes through the service, and a storage that fails costs time, not money.
+//! Results in a bucket: with redirects no byte of them passes through the service, and a storage that fails costs time, not
+//! money. How they pass through it by default is in `links.rs`.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use crate::harness::{
     client::{Answer, order, send},
     figure::print_figure,
     pictures::Picture,
-    serve::upscale,
+    serve::{upscale, wait_for},
 };
 
 fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
@@ -26,9 +27,12 @@ fn finished(world: &World, key: &str) -> String {
     ended.result_url()
 }
 
+/// What the operator of very many results asks for.
+const REDIRECT: [&str; 2] = ["--result-delivery", "redirect"];
+
 #[test]
-fn a_result_in_a_bucket_is_downloaded_from_the_bucket() {
-    let (bucket, world) = World::start_in_bucket(&[]);
+fn with_redirects_a_result_in_a_bucket_is_downloaded_from_the_bucket() {
+    let (bucket, world) = World::start_in_bucket(&REDIRECT);
     let url = finished(&world, "in-a-bucket");
     let sent_on = ask("GET", &url, &[]);
     assert_eq!((sent_on.status, sent_on.body.len()), (307, 0));
@@ -100,6 +104,29 @@ fn a_storage_that_is_gone_ends_in_a_refund() {
     bucket.fail_all(None);
 }
 
+#[test]
+fn a_storage_that_is_down_at_the_start_takes_no_tasks_and_is_found_once_it_is_up() {
+    let (bucket, mut world) = World::start_in_bucket(&[]);
+    assert_eq!(world.take_serve().stop().code(), Some(0));
+    for fault in [Fault::Refuses, Fault::HangsUp, Fault::Hangs] {
+        bucket.fail_all(Some(fault));
+        world.serve_again();
+        let customer = world.customer("1");
+        let url = world.picture("/small.png", 12, 9);
+        let key = format!("down-at-start-{fault:?}");
+        let refused = customer.create(&key, &order(&url, 2));
+        let refused = refused.expect(503, "service_unavailable");
+        assert!(refused.find_header("retry-after").is_some());
+        let ready = || customer.send("GET", "/readyz", &[], None).status == 200;
+        assert!(!ready(), "{fault:?}");
+        assert_eq!(world.operator.money(&customer.account), (1_000, 0, 0));
+        bucket.fail_all(None);
+        wait_for("readiness", ready);
+        customer.upscale(&key, &order(&url, 2));
+        assert_eq!(world.take_serve().stop().code(), Some(0));
+    }
+}
+
 /// Orders of every kind, results that the judge fetches by their links, and a range and a HEAD of one of them.
 #[test]
 fn tasks_go_through_another_storage() {
@@ -119,7 +146,7 @@ fn tasks_go_through_another_storage() {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let folder = tempfile::TempDir::new().unwrap();
-    let mut world = World::prepare_in(folder, &[], variables.to_vec());
+    let mut world = World::prepare_in(folder, &REDIRECT, variables.to_vec());
     world.serve_again();
     let customer = world.customer("10");
     let sizes = [("/a.png", 12, 9), ("/b.jpg", 40, 31), ("/c.webp", 7, 15)];

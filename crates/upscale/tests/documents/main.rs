@@ -27,4 +27,5 @@ mod commands;
 mod links;
 mod pages;
 mod session;
+mod shapes;
 mod tables;

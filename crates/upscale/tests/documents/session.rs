@@ -39,7 +39,9 @@ start() {
   [ "$1" = serve ] && stop
   local sources="$SOURCES"
   [ "$1" = api ] && sources=
-  command upscale "$@" $sources >"$OUT/ready" 2>>"$OUT/service" &
+  # Emptied here: the child may be late to do it, and what the last service said would be taken for its own.
+  : >"$OUT/ready"
+  command upscale "$@" $sources >>"$OUT/ready" 2>>"$OUT/service" &
   services+=("$!")
   until grep -q '"event":"ready"' "$OUT/ready"; do
     kill -0 "$!" 2>>"$OUT/errors" || { echo "upscale $* ended" >&2; exit 1; }
@@ -59,17 +61,20 @@ exec >"$OUT/said" 2>"$OUT/errors"
 /// What a page writes for its reader, and what stands in its place here.
 fn replaced(text: &str, ports: &[u16; 6]) -> String {
     let mut text = text.to_owned();
-    for (written, port) in [8080, 8081, 8082, 8083, 9090, 4318].iter().zip(ports) {
-        text = text.replace(
-            &format!("127.0.0.1:{written}"),
-            &format!("127.0.0.1:{port}"),
-        );
+    // In two steps: a port of ours such as 43187 begins as one that a page writes.
+    for (place, written) in [8080, 8081, 8082, 8083, 9090, 4318].iter().enumerate() {
+        let marked = format!("127.0.0.1:<{place}>");
+        text = text.replace(&format!("127.0.0.1:{written}"), &marked);
+    }
+    for (place, port) in ports.iter().enumerate() {
+        text = text.replace(&format!("<{place}>"), &port.to_string());
     }
     for (written, here) in [
         ("cargo run --release --bin upscale --", "upscale"),
         ("images.example.com", HOST_NAME),
         ("/var/lib/upscale", "$WORK/var-lib-upscale"),
         ("/run/upscale", "$WORK/run-upscale"),
+        ("/etc/upscale/secret-key", "$WORK/secret-key"),
         ("/backup/today", "$WORK/backup-today"),
         ("acc_…", "$(last acc_)"),
         ("key_…", "$(last key_)"),
@@ -147,7 +152,6 @@ pub(crate) fn run(blocks: &[&Block]) -> Result<(), String> {
         .env("OUT", &out)
         .env("SOURCES", host.flags().join(" "))
         .env("UPSCALE_LISTEN", format!("127.0.0.1:{}", ports[0]))
-        .env("UPSCALE_RESULTS_LISTEN", format!("127.0.0.1:{}", ports[1]))
         .envs(stores.iter().flat_map(|stores| stores.bucket.variables()))
         .stdin(Stdio::null())
         .status()

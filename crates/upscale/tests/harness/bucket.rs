@@ -111,12 +111,12 @@ impl Bucket {
         variables
     }
 
-    /// Names of the objects under the prefix.
+    /// Names of the results under the prefix.
     pub fn objects(&self) -> Vec<String> {
         let folder = self.folder.join(BUCKET).join(PREFIX);
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.ends_with(".png")).collect()
+        names.filter(|name| is_result(name)).collect()
     }
 
     /// The file behind an object.
@@ -186,7 +186,9 @@ async fn serve(
         };
         let (service, shared) = (service.clone(), Arc::clone(&shared));
         let answering = hyper::service::service_fn(move |request: Asked| {
-            let fault = shared.next_fault(request.method() == hyper::Method::PUT);
+            // What only tries whether the storage can be written takes none of the planned faults.
+            let is_put = request.method() == hyper::Method::PUT;
+            let fault = shared.next_fault(is_put && is_result(request.uri().path()));
             answer(request, service.clone(), fault)
         });
         tokio::spawn(async move {
@@ -199,6 +201,11 @@ async fn serve(
             );
         });
     }
+}
+
+/// No thumbnail, which lies beside its result.
+fn is_result(name: &str) -> bool {
+    name.ends_with(".png") && !name.ends_with(".thumb.png")
 }
 
 type Asked = hyper::Request<hyper::body::Incoming>;

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use rustix::process::geteuid;
+use upscale_core::Look;
 use upscale_pipeline::{
     ChildOptions,
     sandbox::{Part, Parts, UID_DEFAULT},
@@ -32,5 +33,6 @@ pub fn sandboxed() -> ChildOptions {
         memory_bytes_max: 2 << 30,
         cpu_seconds_max: 60,
         required,
+        look: Look::Faithful,
     }
 }

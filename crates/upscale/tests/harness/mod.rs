@@ -18,6 +18,7 @@ pub mod recorder;
 pub mod serve;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::PathBuf,
     process::Command,
@@ -102,6 +103,11 @@ impl World {
             purchases: Mutex::default(),
             rules: Rules::default(),
         }
+    }
+
+    /// Further flags for the next starts.
+    pub fn flags(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
     }
 
     /// Starts `serve` on the same data directory, on new ports.
@@ -224,8 +230,13 @@ impl World {
             self.serve_again();
         }
         self.host.open_gate();
+        // One key for each account: fifty work at a time, and many a world has more tasks.
+        let mut readers: BTreeMap<String, Client> = BTreeMap::new();
         for task in self.recorder.accepted() {
-            self.finish_task(&task);
+            let reader = readers
+                .entry(task.account.clone())
+                .or_insert_with_key(|account| self.reader(account));
+            self.finish_task(&task, reader);
         }
         self.record_balances();
         let breaches = self.operator.audit_breaches();
@@ -242,10 +253,14 @@ impl World {
         self.judge();
     }
 
-    /// Waits until it is over and fetches what came of it, with a key of the owner made for that.
-    fn finish_task(&self, task: &Accepted) {
-        let key = self.operator.create_key(&task.account, Some("read"));
-        let reader = self.client(&task.account, &key.key);
+    /// With a key of the account made for that.
+    fn reader(&self, account: &str) -> Client {
+        let key = self.operator.create_key(account, Some("read"));
+        self.client(account, &key.key)
+    }
+
+    /// Waits until it is over and fetches what came of it.
+    fn finish_task(&self, task: &Accepted, reader: &Client) {
         let ended = reader.wait(&task.id);
         if ended.json()["status"] != "succeeded" {
             return;

@@ -13,6 +13,7 @@ use std::{
     time::Instant,
 };
 
+use aho_corasick::AhoCorasick;
 use serde_json::{Value, json};
 
 use super::{client::Answer, operator::thousandths};
@@ -78,11 +79,10 @@ impl Recorder {
     /// Kinds of the secrets that stand in the text, each once.
     pub fn leaks(&self, text: &str) -> Vec<&'static str> {
         let secrets = self.secrets.lock().unwrap();
-        let mut kinds: Vec<_> = secrets
-            .iter()
-            .filter(|(_, secret)| text.contains(secret))
-            .map(|(kind, _)| *kind)
-            .collect();
+        // All at once: an hour plants 50,000 of them and logs 50 MB, half an hour of searching one by one.
+        let all = AhoCorasick::new(secrets.iter().map(|(_, secret)| secret)).unwrap();
+        let found = all.find_overlapping_iter(text);
+        let mut kinds: Vec<_> = found.map(|at| secrets[at.pattern()].0).collect();
         kinds.sort_unstable();
         kinds.dedup();
         kinds

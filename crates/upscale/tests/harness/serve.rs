@@ -61,7 +61,7 @@ impl Serve {
             .open(log)
             .unwrap();
         let mut child = command
-            .args(["--listen", "127.0.0.1:0", "--results-listen", "127.0.0.1:0"])
+            .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -105,8 +105,13 @@ impl Serve {
     }
 
     /// Asks it to stop (SIGTERM); how it ended. It must have said one line on standard output, no more.
-    pub fn stop(mut self) -> ExitStatus {
+    pub fn stop(self) -> ExitStatus {
         signal(self.pid(), Signal::TERM);
+        self.ended()
+    }
+
+    /// How it ended, once it was asked to.
+    pub fn ended(mut self) -> ExitStatus {
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {

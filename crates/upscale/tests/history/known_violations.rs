@@ -212,6 +212,15 @@ fn a_second_acceptance_and_an_unfounded_replay_are_noticed() {
 }
 
 #[test]
+fn a_503_for_a_create_that_was_accepted_is_noticed_and_a_504_is_allowed() {
+    assert_breaks(Promise::ReplayIsSaid, |history| {
+        history.creates[0].outcome = refused(503, "service_unavailable");
+    });
+    let unknown = broken(|history| history.creates[0].outcome = refused(504, "upstream_timeout"));
+    assert_eq!(unknown, HashSet::new());
+}
+
+#[test]
 fn a_create_that_nobody_asked_after_is_noticed() {
     assert_breaks(Promise::EveryKeyIsResolved, |history| {
         history.creates.push(Create {

@@ -90,7 +90,7 @@ impl TimeLeft {
         self.left = self.left.saturating_sub(started.elapsed());
         done.map_err(|_| {
             AttemptError::transient(format!(
-                "The source was not downloaded within {:?}.",
+                "The image was not downloaded within {:?}.",
                 self.total
             ))
         })?

@@ -54,12 +54,12 @@ pub(super) async fn connect(
     let connected = timeout(budgets.connect, connect_any(addresses, budgets)).await;
     let stream = connected.map_err(|_| {
         AttemptError::transient(format!(
-            "The source accepted no connection within {:?}.",
+            "The image host did not accept a connection within {:?}.",
             budgets.connect
         ))
     })??;
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| AttemptError::permanent("The image_url's host is not a valid DNS name."))?;
+        .map_err(|_| AttemptError::permanent("The host name of the image URL is not valid."))?;
     let shaken = timeout(
         budgets.tls,
         TlsConnector::from(Arc::clone(tls)).connect(name, stream),
@@ -67,7 +67,7 @@ pub(super) async fn connect(
     .await;
     let shaken = shaken.map_err(|_| {
         AttemptError::transient(format!(
-            "The source did not finish the TLS handshake within {:?}.",
+            "The image host did not complete the TLS handshake within {:?}.",
             budgets.tls
         ))
     })?;
@@ -86,7 +86,7 @@ async fn connect_any(
             Err(_) => last = format!("{address}: no answer"),
         }
     }
-    Err(AttemptError::transient("The source did not accept a connection.").with_detail(last))
+    Err(AttemptError::transient("The image host did not accept a connection.").with_detail(last))
 }
 
 /// What was checked is what was connected to, whatever stands between.
@@ -94,7 +94,7 @@ fn pinned(stream: TcpStream, checked: SocketAddr) -> Result<TcpStream, AttemptEr
     match stream.peer_addr() {
         Ok(peer) if peer == checked => Ok(stream),
         other => Err(
-            AttemptError::permanent("The source could not be connected to safely.")
+            AttemptError::permanent("The image host could not be connected to safely.")
                 .with_detail(format!("checked {checked}, connected to {other:?}")),
         ),
     }
@@ -106,12 +106,14 @@ fn tls_failure(error: &io::Error) -> AttemptError {
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<TlsError>());
     let failure = match tls {
-        None => AttemptError::transient("The source broke the connection in the TLS handshake."),
+        None => AttemptError::transient(
+            "The image host closed the connection during the TLS handshake.",
+        ),
         Some(TlsError::InvalidCertificate(reason)) => AttemptError::permanent(format!(
-            "The source's TLS certificate is not valid: {}.",
+            "The TLS certificate of the image host is not valid: {}.",
             certificate_fault(reason)
         )),
-        Some(_) => AttemptError::permanent("The source's TLS is not valid."),
+        Some(_) => AttemptError::permanent("The TLS of the image host is not valid."),
     };
     failure.with_detail(error)
 }
@@ -122,9 +124,9 @@ fn certificate_fault(reason: &rustls::CertificateError) -> &'static str {
         Fault::Expired | Fault::ExpiredContext { .. } => "it has expired",
         Fault::NotValidYet | Fault::NotValidYetContext { .. } => "it is not valid yet",
         Fault::NotValidForName | Fault::NotValidForNameContext { .. } => {
-            "it belongs to another name"
+            "it is for another host name"
         }
-        Fault::UnknownIssuer => "it was issued by nobody who is trusted",
+        Fault::UnknownIssuer => "its issuer is not trusted",
         Fault::Revoked => "it was revoked",
         _ => "it cannot be verified",
     }

@@ -26,7 +26,7 @@ impl Destinations {
         }
     }
 
-    /// Its pool; whoever holds or awaits a place keeps it known.
+    /// Its pool; anyone who holds or awaits a place keeps it known.
     pub(super) fn of(&self, address: SocketAddr) -> Arc<Places> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = pools.get(&address).and_then(Weak::upgrade) {

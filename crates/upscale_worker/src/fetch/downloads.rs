@@ -18,7 +18,7 @@ use crate::AttemptError;
 pub(crate) const QUICK_DOWNLOAD: Duration = Duration::from_millis(500);
 /// Downloads at a time of an account of which nothing is known.
 const MOST_AT_FIRST: usize = 2;
-/// An account that has downloaded nothing for so long is a stranger again.
+/// An account that has downloaded nothing for so long is a newcomer again.
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// Accounts remembered before those that are idle are forgotten.
 const KEPT: usize = 4_096;
@@ -164,7 +164,7 @@ impl Room {
             return Ok(());
         }
         Err(AttemptError::busy(
-            "Other sources of the account were still being worked on.",
+            "Other images of this account were still being processed.",
         ))
     }
 }

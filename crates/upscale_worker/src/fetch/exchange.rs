@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use upscale_core::{Clock, limits::SOURCE_BYTES_MAX};
 use url::Url;
 
-use super::{FetchBudgets, Room};
+use super::{FetchBudgets, Progress, Room, progress::Standing};
 use crate::AttemptError;
 
 const WHO_WE_ARE: &str = concat!(
@@ -46,6 +46,7 @@ pub(super) async fn exchange(
     target: &Url,
     budgets: &FetchBudgets,
     room: &mut Room,
+    progress: &Progress,
 ) -> Result<Answer, AttemptError> {
     // Dropped with this future, and the connection with it.
     let mut connection = JoinSet::new();
@@ -56,13 +57,13 @@ pub(super) async fn exchange(
     .await;
     let response = headed.map_err(|_| {
         AttemptError::transient(format!(
-            "The source did not answer within {:?}.",
+            "The image host did not respond within {:?}.",
             budgets.headers
         ))
     })??;
     match response.status() {
         StatusCode::OK => {
-            let source = read_source(response, budgets, room).await;
+            let source = read_source(response, budgets, room, progress).await;
             source.map(Answer::Source)
         }
         StatusCode::MOVED_PERMANENTLY
@@ -94,7 +95,7 @@ async fn ask(
         .map_err(|error| http_failure(&error, budgets))
 }
 
-/// No cookie, no referer, nothing of the customer's but the path and query he gave.
+/// No cookie, no referer, nothing of the customer's but the path and query they gave.
 fn request(target: &Url) -> Result<Request<Empty<Bytes>>, AttemptError> {
     let path_and_query = match target.query() {
         Some(query) => format!("{}?{query}", target.path()),
@@ -109,7 +110,7 @@ fn request(target: &Url) -> Result<Request<Empty<Bytes>>, AttemptError> {
         .header(ACCEPT_ENCODING, "identity")
         .body(Empty::new());
     built.map_err(|error| {
-        AttemptError::permanent("The image_url cannot be asked for.").with_detail(error)
+        AttemptError::permanent("The image URL cannot be requested.").with_detail(error)
     })
 }
 
@@ -117,14 +118,11 @@ fn location(headers: &HeaderMap) -> Result<String, AttemptError> {
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     location
         .map(str::to_owned)
-        .ok_or_else(|| AttemptError::permanent("The source redirects without a readable address."))
+        .ok_or_else(|| AttemptError::permanent("The image URL redirects without a valid location."))
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> AttemptError {
-    let message = format!(
-        "The source answered with status {}, not 200.",
-        status.as_u16()
-    );
+    let message = format!("The image URL returned {}.", status.as_u16());
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
         AttemptError::transient(message).not_before(retry_after(headers))
     } else {
@@ -147,13 +145,13 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn http_failure(error: &hyper::Error, budgets: &FetchBudgets) -> AttemptError {
     let failure = if error.is_parse_too_large() {
         AttemptError::permanent(format!(
-            "The source's answer has more than {} bytes or 100 lines of headers.",
+            "The response of the image host has more than {} bytes or 100 lines of headers.",
             budgets.header_bytes_max
         ))
     } else if error.is_parse() {
-        AttemptError::permanent("The source's answer is not valid HTTP.")
+        AttemptError::permanent("The response of the image host is not valid HTTP.")
     } else {
-        AttemptError::transient("The source broke the connection before it answered.")
+        AttemptError::transient("The image host closed the connection before it responded.")
     };
     failure.with_detail(error)
 }
@@ -162,10 +160,12 @@ async fn read_source(
     response: Response<Incoming>,
     budgets: &FetchBudgets,
     room: &mut Room,
+    progress: &Progress,
 ) -> Result<Bytes, AttemptError> {
     check_encodings(response.headers())?;
     let claimed = claimed_length(response.headers());
     check_size(claimed.unwrap_or(0))?;
+    progress.is_at(Standing::Receiving(0, claimed));
     let mut body = response.into_body();
     let capacity = claimed.unwrap_or(FIRST_CAPACITY).min(FIRST_CAPACITY);
     let mut source = Vec::with_capacity(capacity as usize);
@@ -174,10 +174,11 @@ async fn read_source(
         check_size(source.len() as u64 + piece.len() as u64)?;
         room.reach(source.len() + piece.len())?;
         source.extend_from_slice(&piece);
+        progress.is_at(Standing::Receiving(source.len() as u64, claimed));
         check_pace(source.len() as u64, started.elapsed(), &body, budgets)?;
     }
     if source.is_empty() {
-        return Err(AttemptError::permanent("The source is empty: 0 bytes."));
+        return Err(AttemptError::permanent("The image file is empty: 0 bytes."));
     }
     Ok(source.into())
 }
@@ -190,7 +191,7 @@ async fn next_piece(
 ) -> Result<Option<Bytes>, AttemptError> {
     let frame = timeout(budgets.idle, body.frame()).await.map_err(|_| {
         AttemptError::transient(format!(
-            "The source sent nothing for {:?} after {received} bytes.",
+            "The image host sent nothing for {:?} after {received} bytes.",
             budgets.idle
         ))
     })?;
@@ -198,7 +199,7 @@ async fn next_piece(
         None => Ok(None),
         Some(Ok(frame)) => Ok(Some(frame.into_data().unwrap_or_default())),
         Some(Err(error)) => Err(AttemptError::transient(format!(
-            "The source broke off after {received} bytes."
+            "The download of the image broke off after {received} bytes."
         ))
         .with_detail(error)),
     }
@@ -220,7 +221,7 @@ fn check_encodings(headers: &HeaderMap) -> Result<(), AttemptError> {
         .any(|value| is_other(value.as_bytes(), "chunked"));
     if encoded || transferred {
         return Err(AttemptError::permanent(
-            "The source is compressed in transfer although that was declined.",
+            "The image host compresses the transfer although that was declined.",
         ));
     }
     Ok(())
@@ -242,7 +243,7 @@ fn check_size(bytes: u64) -> Result<(), AttemptError> {
         return Ok(());
     }
     Err(AttemptError::permanent(format!(
-        "The source is too large: {bytes} bytes or more, at most {SOURCE_BYTES_MAX}."
+        "The image file is too large: {bytes} bytes or more, at most {SOURCE_BYTES_MAX}."
     )))
 }
 
@@ -257,7 +258,7 @@ fn check_pace(
         return Ok(());
     }
     Err(AttemptError::transient(format!(
-        "The source is too slow: {received} bytes in {:.1} s, at least {} bytes a second are needed.",
+        "The image host is too slow: {received} bytes in {:.1} s, at least {} bytes a second are needed.",
         elapsed.as_secs_f64(),
         budgets.bytes_per_second_min
     )))

@@ -1,5 +1,5 @@
 //! Names are resolved by our own queries to the system's name servers, not by the C library: a query that is dropped
-//! is over, so a stranger's name server that never answers holds a socket for our budget and no thread of ours.
+//! is over, so an untrusted name server that never answers holds a socket for our budget and no thread of ours.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub(crate) enum LookupFailure {
     /// There is no such name, or it has no addresses: asking again will not help.
     NoSuchHost(String),
-    /// Nobody answered, or nobody could say.
+    /// No one answered, or no one could say.
     Unanswered(String),
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Lookups {
 
 impl Lookups {
     /// All addresses of a name, asked once. The final dot makes the name absolute: no search domain is
-    /// appended, so that a stranger's name is never looked up inside the operator's own zone; the hosts
+    /// appended, so that a customer's name is never looked up inside the operator's own zone; the hosts
     /// file is not read.
     pub(crate) async fn ask(&self, host: &str) -> Result<Vec<IpAddr>, LookupFailure> {
         let absolute = format!("{}.", host.trim_end_matches('.'));
@@ -109,7 +109,7 @@ fn configure() -> Result<TokioResolver, NetError> {
     options.use_hosts_file = ResolveHosts::Never;
     // Each download resolves once, and what it resolved is judged then.
     options.cache_size = 0;
-    // Bounded by the downloads under way; the default of 32 on a connection would be everybody's.
+    // Bounded by the downloads under way; the default of 32 on a connection would be everyone's.
     options.max_active_requests = 1_024;
     let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.with_options(options).build()

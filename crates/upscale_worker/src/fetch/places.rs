@@ -1,5 +1,5 @@
 //! Places that accounts share fairly: none gets more of a pool than its share of what is free, so an account whose
-//! sources are slow leaves room for everybody else's.
+//! sources are slow leaves room for everyone else's.
 
 use std::{
     collections::HashMap,

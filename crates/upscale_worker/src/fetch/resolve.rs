@@ -1,5 +1,5 @@
 //! From a name to socket addresses that may be connected to: the operator's map first, else one resolution
-//! whose every answer passes the guard. Nobody resolves the name again after this.
+//! whose every answer passes the guard. No one resolves the name again after this.
 
 use std::{
     collections::HashMap,
@@ -48,17 +48,17 @@ impl Routes {
         own: &[IpAddr],
     ) -> Result<Vec<SocketAddr>, AttemptError> {
         if addresses.is_empty() {
-            return Err(no_such_host().with_detail("no addresses"));
+            return Err(no_such_host(host).with_detail("no addresses"));
         }
         if addresses.len() > ADDRESSES_MAX {
             return Err(AttemptError::permanent(format!(
-                "The image_url's host has {} addresses, at most {ADDRESSES_MAX} are looked at.",
+                "The host of the image URL has {} addresses, at most {ADDRESSES_MAX} are checked.",
                 addresses.len()
             )));
         }
         let checked = self.guard.check(&addresses, own);
         checked.map_err(|Forbidden(address)| {
-            AttemptError::permanent("The image_url's host leads to an address that is not allowed.")
+            AttemptError::permanent("The host of the image URL has an address that is not allowed.")
                 .with_detail(format!("{host}: {address}"))
         })?;
         let with_port = |address| SocketAddr::new(address, HTTPS_PORT);
@@ -69,14 +69,14 @@ impl Routes {
         let answered = timeout(self.budget, self.lookups.ask(host)).await;
         let answered = answered.map_err(|_| {
             AttemptError::transient(format!(
-                "The image_url's host was not resolved within {:?}.",
+                "The host name of the image URL was not resolved within {:?}.",
                 self.budget
             ))
         })?;
         answered.map_err(|failure| match failure {
-            LookupFailure::NoSuchHost(error) => no_such_host().with_detail(error),
+            LookupFailure::NoSuchHost(error) => no_such_host(host).with_detail(error),
             LookupFailure::Unanswered(detail) => {
-                AttemptError::transient("The image_url's host name could not be resolved.")
+                AttemptError::transient("Could not resolve the host name of the image URL.")
                     .with_detail(detail)
             }
         })
@@ -84,14 +84,15 @@ impl Routes {
 }
 
 /// A typo, most often: the customer hears of it at once.
-fn no_such_host() -> AttemptError {
-    AttemptError::permanent("There is no host of the image_url's name.")
+fn no_such_host(host: &str) -> AttemptError {
+    AttemptError::permanent(format!("Could not resolve {host}."))
 }
 
 /// What this host answers to itself, read anew each time: interfaces come and go.
 fn own_addresses() -> Result<Vec<IpAddr>, AttemptError> {
     let interfaces = getifaddrs().map_err(|error| {
-        AttemptError::transient("The image_url's host could not be checked.").with_detail(error)
+        AttemptError::transient("The host of the image URL could not be checked.")
+            .with_detail(error)
     })?;
     let addresses = interfaces.filter_map(|interface| {
         let address = interface.address?;

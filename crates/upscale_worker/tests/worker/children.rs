@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::time::{sleep, timeout};
-use upscale_core::{AttemptFailure, Parameters, Scale};
+use upscale_core::{AttemptFailure, Look, Parameters, Scale};
 use upscale_pipeline::{Answer, CheckedResult, ChildOptions, read_job, read_source};
 use upscale_worker::AttemptError;
 
@@ -41,16 +41,30 @@ async fn assert_out_of_time(child: &ChildOptions, message: &str, says: &str) {
 #[tokio::test]
 async fn a_child_gets_its_job_and_its_png_comes_back() {
     let stage = Stage::new();
-    let Answer::Done { facts, png } = done(X2, 3 * 1024 * 1024) else {
+    let Answer::Done {
+        facts,
+        png,
+        thumbnail,
+    } = done(X2, 3 * 1024 * 1024)
+    else {
         unreachable!()
     };
     let child = stage.answering(&Answer::Done {
         facts,
         png: png.clone(),
+        thumbnail: thumbnail.clone(),
     });
     let source = vec![9; 5 * 1024 * 1024];
     let upscaled = upscale(&child, &source).await.unwrap();
-    assert_eq!(upscaled, CheckedResult { facts, png });
+    assert_eq!(
+        upscaled,
+        CheckedResult {
+            facts,
+            png,
+            thumbnail,
+            look: Some(Look::Faithful),
+        }
+    );
     let job = std::fs::read(stage.path("job")).unwrap();
     let mut job = job.as_slice();
     let (read, source_bytes) = read_job(&mut job).unwrap();
@@ -190,20 +204,35 @@ async fn results_that_do_not_fit_the_job_are_crashes() {
     let other_size = Answer::Done {
         facts: facts(40, 30, X2),
         png: png(80, 61, 100),
+        thumbnail: Vec::new(),
     };
     let too_many = Answer::Done {
         facts: facts(2_000, 1_000, X2),
         png: png(4_000, 2_000, 100),
+        thumbnail: Vec::new(),
     };
     let no_png = Answer::Done {
         facts: facts(40, 30, X2),
         png: b"GIF89a".to_vec(),
+        thumbnail: Vec::new(),
+    };
+    let large_thumbnail = Answer::Done {
+        facts: facts(40, 30, X2),
+        png: png(80, 60, 100),
+        thumbnail: png(200, 60, 100),
+    };
+    let no_thumbnail = Answer::Done {
+        facts: facts(40, 30, X2),
+        png: png(80, 60, 100),
+        thumbnail: b"<svg onload=alert()>".to_vec(),
     };
     for (answer, says) in [
         (four_times, "not 80 x 60"),
         (other_size, "header says"),
         (too_many, "at most 1500000 pixels"),
         (no_png, "does not begin as a PNG"),
+        (large_thumbnail, "the thumbnail's header"),
+        (no_thumbnail, "thumbnail does not begin as a PNG"),
     ] {
         assert_crashes(&stage.answering(&answer), says).await;
     }

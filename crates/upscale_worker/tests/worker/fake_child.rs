@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
-use upscale_core::Scale;
+use upscale_core::{Look, Scale};
 use upscale_pipeline::{
     Answer, ChildOptions, Facts, Format, Spent, sandbox::Parts, write_answer, write_progress,
 };
@@ -41,6 +41,7 @@ impl Stage {
             memory_bytes_max: 1 << 30,
             cpu_seconds_max: 60,
             required: Parts::NONE,
+            look: Look::Faithful,
         }
     }
 
@@ -69,7 +70,9 @@ pub(crate) fn facts(source_width: u32, source_height: u32, scale: Scale) -> Fact
         width: source_width * scale.factor() as u32,
         height: source_height * scale.factor() as u32,
         source_format: Format::Png,
+        by_brought_model: false,
         by_reference: false,
+        focus_permille: [250, 750],
         spent: Spent::default(),
         memory_bytes: 0,
     }
@@ -79,7 +82,11 @@ pub(crate) fn facts(source_width: u32, source_height: u32, scale: Scale) -> Fact
 pub(crate) fn done(scale: Scale, data_bytes: usize) -> Answer {
     let facts = facts(40, 30, scale);
     let png = png(facts.width, facts.height, data_bytes);
-    Answer::Done { facts, png }
+    Answer::Done {
+        facts,
+        png,
+        thumbnail: self::png(20, 15, 60),
+    }
 }
 
 /// The layout of an 8-bit RGB PNG; its data are zeros and its checksums too.

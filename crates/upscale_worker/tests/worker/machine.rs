@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
-use upscale_core::{AttemptFailure, Parameters, Scale};
+use upscale_core::{AttemptFailure, Parameters, Scale, limits::INTERRUPTIONS_BEFORE_ALONE};
 use upscale_pipeline::{ChildEnd, ChildOptions};
 use upscale_worker::{AttemptError, Turn};
 
@@ -43,7 +43,10 @@ async fn a_child_whose_sandbox_is_not_whole_is_the_machines_fault() {
     assert!(matches!(end, ChildEnd::WeakSandbox(_)), "{end}");
     let error = AttemptError::from(end);
     assert_eq!(error.failure, AttemptFailure::Transient, "{error}");
-    assert_eq!(error.message, "The image could not be processed just now.");
+    assert_eq!(
+        error.message,
+        "The image could not be processed at the moment. Try again with a new Idempotency-Key."
+    );
 }
 
 #[tokio::test]
@@ -75,6 +78,35 @@ async fn a_child_killed_for_memory_is_tried_again_alone_and_counts_as_nothing() 
     for task in &tasks {
         assert_eq!(world.result(task).await.width, 80);
     }
+    let how = std::fs::read_to_string(world.stage.path("how")).unwrap();
+    assert_eq!(how.trim(), "alone");
+}
+
+#[tokio::test]
+async fn an_image_that_was_interrupted_twice_has_no_other_beside_it() {
+    let world = World::start().await;
+    world.stage.put("answer", &frames(&done(Scale::X2, 5_000)));
+    let script = "
+        cat > job;
+        if mkdir first 2>/dev/null; then
+          echo yes > begun; sleep 0.5; touch over
+        else
+          [ -e over ] && echo alone > how || echo beside > how
+        fi;
+        cat answer";
+    let worker = world.worker_of(world.stage.child(script));
+    for path in ["/a.png", "/b.png"] {
+        world.order(path, World::good_source()).await;
+    }
+    let mut claims = world.store.tasks().claim("a test", 2, &[]).await.unwrap();
+    claims[1].interruptions = INTERRUPTIONS_BEFORE_ALONE;
+    let (_release, released) = watch::channel(false);
+    let second = async {
+        wait_for_file(&world.stage.path("begun")).await;
+        worker.work_once(&claims[1], released.clone()).await
+    };
+    let turns = tokio::join!(worker.work_once(&claims[0], released.clone()), second);
+    assert_eq!(turns, (Turn::Succeeded, Turn::Succeeded));
     let how = std::fs::read_to_string(world.stage.path("how")).unwrap();
     assert_eq!(how.trim(), "alone");
 }

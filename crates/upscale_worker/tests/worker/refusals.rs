@@ -69,7 +69,7 @@ async fn only_200_is_a_source() {
         (504, Transient),
     ] {
         let steps = send(&answer(&format!("{status} {NAME}"), "", SECRET));
-        let says = format!("status {status}");
+        let says = format!("returned {status}.");
         assert_fails(&source, steps, defaults(), failure, &says).await;
     }
 }
@@ -143,7 +143,7 @@ async fn bad_chunks_break_the_download_off() {
 
 #[tokio::test]
 async fn compressed_bodies_are_refused_unread() {
-    let source = Source::start().await;
+    let (source, says) = (Source::start().await, "compresses the transfer");
     for line in [
         "Content-Encoding: gzip\r\n",
         "Content-Encoding: identity, br\r\n",
@@ -151,11 +151,11 @@ async fn compressed_bodies_are_refused_unread() {
     ] {
         let head = format!("HTTP/1.1 200 OK\r\n{line}Content-Length: 100\r\n\r\n");
         let steps = vec![Step::Send(head.into_bytes()), Step::Hang];
-        assert_fails(&source, steps, defaults(), Permanent, "compressed").await;
+        assert_fails(&source, steps, defaults(), Permanent, says).await;
     }
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec();
     let steps = vec![Step::Send(head), Step::Hang];
-    assert_fails(&source, steps, defaults(), Permanent, "compressed").await;
+    assert_fails(&source, steps, defaults(), Permanent, says).await;
     let plain = answer("200 OK", "Content-Encoding: Identity\r\n", b"x");
     let url = source.set("/a.png", send(&plain));
     assert_eq!(source.download(&url, defaults()).await.unwrap(), b"x");
@@ -192,7 +192,7 @@ async fn redirects_to_forbidden_places_are_not_followed() {
         assert_fails(&source, steps, defaults(), Permanent, says).await;
     }
     let nowhere = send(&answer("302 X", "", SECRET));
-    let says = "without a readable address";
+    let says = "without a valid location";
     assert_fails(&source, nowhere, defaults(), Permanent, says).await;
 }
 
@@ -229,7 +229,7 @@ async fn what_is_not_http_is_refused() {
         assert_fails(&source, send(bytes), defaults(), Permanent, says).await;
     }
     let silent = vec![];
-    let says = "before it answered";
+    let says = "before it responded";
     assert_fails(&source, silent, defaults(), Transient, says).await;
 }
 
@@ -240,7 +240,7 @@ async fn slow_heads_run_out_of_time() {
         headers: SHORT,
         ..defaults()
     };
-    let says = "did not answer within 300ms";
+    let says = "did not respond within 300ms";
     assert_fails(&source, vec![Step::Hang], budgets, Transient, says).await;
     let dripping = vec![
         Step::Send(b"HTTP/1.1 200 OK\r\nX: ".to_vec()),
@@ -286,8 +286,8 @@ async fn certificates_must_be_in_time_for_this_name_and_of_a_trusted_root() {
     for (certificate, says) in [
         (Certificate::Expired, "expired"),
         (Certificate::NotYetValid, "not valid yet"),
-        (Certificate::OtherName, "another name"),
-        (Certificate::OfAStranger, "nobody who is trusted"),
+        (Certificate::OtherName, "another host name"),
+        (Certificate::OfAStranger, "issuer is not trusted"),
     ] {
         let source = Source::showing(certificate).await;
         let steps = send(&answer("200 OK", "", SECRET));
@@ -328,11 +328,18 @@ async fn plain(peer: Peer) -> Source {
 
 #[tokio::test]
 async fn peers_without_tls_are_refused_or_given_up() {
-    let says = "broke the connection in the TLS handshake";
+    let says = "closed the connection during the TLS handshake";
     let closes = plain(Peer::Closes).await;
     assert_fails(&closes, vec![], defaults(), Transient, says).await;
     let speaks = plain(Peer::SpeaksPlainly).await;
-    assert_fails(&speaks, vec![], defaults(), Permanent, "TLS is not valid").await;
+    assert_fails(
+        &speaks,
+        vec![],
+        defaults(),
+        Permanent,
+        "TLS of the image host is not valid",
+    )
+    .await;
     let keeps = plain(Peer::Keeps).await;
     let budgets = FetchBudgets {
         tls: SHORT,

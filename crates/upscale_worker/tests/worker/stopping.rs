@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use upscale_worker::{WorkerOptions, keep_house};
+use upscale_worker::{HousekeepingOptions, WorkerOptions, keep_house};
 
 use crate::{
     children::{assert_gone, wait_for_file},
@@ -115,10 +115,48 @@ async fn a_worker_that_is_dropped_leaves_no_child() {
     wait_for_file(&pid).await;
     running.ended.abort();
     assert_gone(&pid).await;
-    // As after a kill of the whole process: the lease runs out, and that counts.
+    // As after a kill of the whole process: the lease runs out, and the image is not blamed.
     world.clock.advance_seconds(61);
-    assert_eq!(world.claim().await.crashes, 1);
+    let claim = world.claim().await;
+    assert_eq!((claim.interruptions, claim.crashes), (1, 0));
     world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_had_claimed_is_done_by_another_before_any_lease_ends() {
+    let world = World::start().await;
+    let owners = world.folder.path().join("owners");
+    let mut options = world.options(world.stage.child("echo $$ > pid; exec sleep 1000"));
+    options.slots = 1;
+    options.owners = Some(owners.clone());
+    let doomed = Running::start(&world, options);
+    let task = world.order("/a.png", World::good_source()).await;
+    wait_for_file(&world.stage.path("pid")).await;
+    let mut options = world.options(world.good_child());
+    options.owners = Some(owners.clone());
+    options.housekeeping = Some(HousekeepingOptions {
+        owners: Some(owners.clone()),
+        ..quick_chores()
+    });
+    let heir = Running::start(&world, options);
+    let other = world.order("/b.png", World::good_source()).await;
+    world
+        .wait_for("the other task", |glance| {
+            (glance.claimed, glance.waiting) == (1, 0)
+        })
+        .await;
+    doomed.ended.abort();
+    world
+        .wait_for("an empty queue", |glance| {
+            glance.claimed + glance.waiting == 0
+        })
+        .await;
+    for task in [task, other] {
+        assert_eq!(world.result(&task).await.width, 80);
+    }
+    heir.stop().await;
+    assert_eq!(std::fs::read_dir(&owners).unwrap().count(), 0, "no litter");
+    world.assert_books(2).await;
 }
 
 #[tokio::test]
@@ -156,7 +194,10 @@ async fn results_past_retention_are_swept_and_the_record_stays() {
     let name = world.result(&task).await.name;
     world.clock.advance_seconds(49 * 3_600);
     let swept = timeout(LONG, async {
+        // The clock stepped, so the service has to run for an hour, and for another from the sweep that notes the result.
         while world.result_files() > 0 {
+            world.clock.advance_seconds(60);
+            world.store.look_at_clock().await.unwrap();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         while !world

@@ -30,7 +30,7 @@ async fn a_good_image_is_stored_charged_and_described_truly() {
     let worker = world.worker_of(world.good_child());
     assert_eq!(world.turn(&worker).await, Turn::Succeeded);
 
-    let Answer::Done { png, .. } = done(Scale::X2, 5_000) else {
+    let Answer::Done { png, thumbnail, .. } = done(Scale::X2, 5_000) else {
         unreachable!()
     };
     let file = world.result(&task).await;
@@ -40,6 +40,31 @@ async fn a_good_image_is_stored_charged_and_described_truly() {
     let stored = world.folder.path().join("results");
     let stored = std::fs::read(stored.join(format!("{}.png", file.name))).unwrap();
     assert!(stored == png, "other bytes were stored");
+    let preview = file.preview.unwrap();
+    assert_eq!(preview.thumbnail_bytes as usize, thumbnail.len());
+    assert_eq!(preview.focus_permille, [250, 750]);
+    let stored = world.folder.path().join("results");
+    let stored = std::fs::read(stored.join(format!("{}.thumb.png", file.name))).unwrap();
+    assert!(stored == thumbnail, "another thumbnail was stored");
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_sample_is_at_hand_and_nobody_is_asked_for_it() {
+    let world = World::start().await;
+    let sample = upscale_core::SAMPLES[1];
+    let task = world.order_url(&sample.url()).await;
+    let worker = world.worker_of(world.good_child());
+    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.result(&task).await.width, 80);
+    let job = std::fs::read(world.stage.path("job")).unwrap();
+    let mut job = job.as_slice();
+    let (_, bytes) = read_job(&mut job).unwrap();
+    let given = upscale_pipeline::read_source(&mut job, bytes).unwrap();
+    assert!(
+        given == sample.bytes,
+        "another picture was given to the child"
+    );
     world.assert_books(1).await;
 }
 
@@ -65,7 +90,7 @@ async fn a_permanent_failure_ends_the_task_at_the_first_attempt() {
     assert_eq!(world.turn(&worker).await, Turn::Failed);
     assert_eq!(
         world.failure(&task).await,
-        "The source answered with status 404, not 200. No credits were charged."
+        "The image URL returned 404. No credits were charged."
     );
     world.assert_books(0).await;
 }
@@ -96,7 +121,7 @@ async fn a_source_is_asked_for_ninety_seconds_and_no_longer() {
         world.clock.advance_seconds(RETRY_SECONDS);
     }
     assert_eq!(world.turn(&worker).await, Turn::Failed);
-    assert!(world.failure(&task).await.contains("status 503"));
+    assert!(world.failure(&task).await.contains("returned 503"));
     assert_eq!(world.source.requests().len(), 6);
     world.assert_books(0).await;
 }
@@ -265,7 +290,7 @@ async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
                 break claim;
             }
         };
-        assert_eq!((second.attempt, second.crashes), (2, 1));
+        assert_eq!((second.attempt, second.interruptions), (2, 1));
         let (_release, released) = watch::channel(false);
         let quick = world.worker_of(world.good_child());
         quick.work_once(&second, released).await
@@ -349,8 +374,57 @@ async fn work_is_cut_before_the_deadline_and_the_customer_is_told() {
     assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
     assert_eq!(
         world.failure(&task).await,
-        "The image could not be processed within 270 seconds: the source was still being downloaded. \
+        "The image could not be processed within 270 seconds: the image host had not responded. \
          No credits were charged."
+    );
+    world.assert_books(0).await;
+}
+
+#[tokio::test]
+async fn who_waits_for_the_images_host_until_the_deadline_is_told_so() {
+    let world = World::start().await;
+    let mut options = world.options(world.good_child());
+    options.fetch.budgets.per_destination = 1;
+    let worker = world.worker(options);
+    world.order("/a.png", World::gated_source()).await;
+    let first = world.claim().await;
+    let task = world.order("/b.png", World::good_source()).await;
+    let mut second = world.claim().await;
+    second.deadline_at = world.store.now().plus_seconds(2);
+    let (_release, released) = watch::channel(false);
+    let cut = async {
+        world.source.wait_until_open(1).await;
+        assert_eq!(
+            worker.work_once(&second, released.clone()).await,
+            Turn::Failed
+        );
+        world.source.open_gate();
+    };
+    tokio::join!(worker.work_once(&first, released.clone()), cut);
+    let failure = world.failure(&task).await;
+    assert!(
+        failure.contains("waiting to download from the image host"),
+        "{failure}"
+    );
+    world.assert_books(1).await;
+}
+
+#[tokio::test]
+async fn a_download_that_is_cut_says_how_many_bytes_had_arrived() {
+    let world = World::start().await;
+    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npicture".to_vec();
+    let task = world
+        .order("/a.png", vec![Step::Send(half), Step::Hang])
+        .await;
+    let mut claim = world.claim().await;
+    claim.deadline_at = world.store.now().plus_seconds(6);
+    let worker = world.worker_of(world.good_child());
+    let (_release, released) = watch::channel(false);
+    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    let failure = world.failure(&task).await;
+    assert!(
+        failure.contains("7 of 100 bytes had been downloaded"),
+        "{failure}"
     );
     world.assert_books(0).await;
 }

@@ -61,11 +61,22 @@ impl World {
 
     /// Orders a 2x of a source that does these steps.
     pub(crate) async fn order(&self, path: &str, steps: Vec<Step>) -> TaskId {
+        let source = self.source.set(path, steps);
+        self.order_of(source, path).await
+    }
+
+    /// Of a source that this world's host does not have.
+    pub(crate) async fn order_url(&self, url: &str) -> TaskId {
+        let source = upscale_core::SourceUrl::parse(url).unwrap();
+        self.order_of(source, "elsewhere").await
+    }
+
+    async fn order_of(&self, source_url: upscale_core::SourceUrl, name: &str) -> TaskId {
         let order = NewTask {
-            source_url: self.source.set(path, steps),
+            source_url,
             parameters: Parameters::at(Scale::X2),
         };
-        let key = IdempotencyKey::parse(format!("key-of-{path}").as_bytes()).unwrap();
+        let key = IdempotencyKey::parse(format!("key-of-{name}").as_bytes()).unwrap();
         let request = RequestId::random().unwrap();
         let created = self
             .store
@@ -189,10 +200,13 @@ impl World {
         assert_eq!(sum, CREDITS);
     }
 
-    /// Result files on the disk.
+    /// Result files on the disk, their thumbnails not counted.
     pub(crate) fn result_files(&self) -> usize {
         let files = std::fs::read_dir(self.folder.path().join("results"));
-        files.unwrap().count()
+        let names = files.unwrap().map(|file| file.unwrap().file_name());
+        names
+            .filter(|name| !name.to_string_lossy().ends_with(".thumb.png"))
+            .count()
     }
 }
 
@@ -203,9 +217,12 @@ pub(crate) fn quick_chores() -> HousekeepingOptions {
         only_tasks: false,
         reap_every: every,
         refund_every: every,
+        look_at_clock_every: every,
         sweep_every: every,
         audit_every: every,
         audit_files_every: every,
         transactions_every: every,
+        owners: None,
+        owners_every: every,
     }
 }
