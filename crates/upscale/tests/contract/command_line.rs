@@ -71,8 +71,9 @@ fn data_are_at_home_by_default_and_every_command_finds_them_there() {
 
 /// `serve` on a terminal of its own, which `script` makes; what it showed until it was ready, and after Ctrl-C.
 fn on_a_terminal(home: &Path, environment: &[(&str, &str)]) -> String {
+    // Without `exec` a shell may stay and hear Ctrl-C as well: dash does, and where SHELL is unset `script` starts that.
     let line = format!(
-        "{} serve --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0",
+        "exec {} serve --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0",
         env!("CARGO_BIN_EXE_upscale")
     );
     let mut script = Command::new("script");

@@ -70,6 +70,10 @@ async fn what_is_under_way_at_shutdown_ends_and_nothing_new_begins() {
     let running = Running::start(&world, options);
     let first = world.order("/first.png", World::gated_source()).await;
     world.source.wait_until_open(1).await;
+    // Before its first report a worker counts as signed off too, and the gate would open before it is told to stop.
+    world
+        .wait_for("a report", |glance| glance.live_slots == 1)
+        .await;
     world.order("/second.png", World::gated_source()).await;
     let stopping = running.stop();
     let opening = async {
