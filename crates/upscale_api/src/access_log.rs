@@ -220,9 +220,13 @@ fn known_method(method: &Method) -> &'static str {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::{io, sync::Mutex};
+    use std::{
+        io,
+        sync::{LazyLock, Mutex},
+    };
 
     use axum::{body::Body, response::IntoResponse};
+    use tracing::{Dispatch, Subscriber};
 
     use super::*;
 
@@ -241,19 +245,28 @@ pub(crate) mod tests {
         }
     }
 
+    /// tracing remembers for each call whether anyone listens. While there is one subscriber it asks only the thread that
+    /// makes the call first: a test beside ours, which listens to nothing, silenced the call for the whole process. With a
+    /// second subscriber it asks both.
+    static SECOND_SUBSCRIBER: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_writer(io::sink).finish()));
+
+    /// A subscriber for one thread that writes JSON lines to `written`.
+    pub(crate) fn subscriber(written: &Written) -> impl Subscriber {
+        LazyLock::force(&SECOND_SUBSCRIBER);
+        let writer = written.clone();
+        let lines = tracing_subscriber::fmt().json();
+        lines.with_writer(move || writer.clone()).finish()
+    }
+
     /// What the line of a request to this path says after `end`.
     fn logged(end: impl FnOnce(Line)) -> String {
         let written = Written::default();
-        let writer = written.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .json()
-            .with_writer(move || writer.clone())
-            .finish();
         let request = Request::builder().method("BREW").uri("/a/path?of=secrets");
         let request = request.body(Body::empty()).unwrap();
         let trail = Arc::new(Trail::of(RequestId::random().unwrap()));
         let refusals = Arc::new(RefusalLog::new(1));
-        tracing::subscriber::with_default(subscriber, || {
+        tracing::subscriber::with_default(subscriber(&written), || {
             end(Line::begin(&trail, &refusals, &request));
         });
         let bytes = written.0.lock().unwrap().clone();

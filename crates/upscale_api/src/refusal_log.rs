@@ -91,6 +91,7 @@ fn tell(kind: &'static str, left_out: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access_log::tests::{Written, subscriber};
 
     #[test]
     fn each_kind_has_its_lines_and_the_rest_is_counted() {
@@ -109,11 +110,8 @@ mod tests {
 
     #[tokio::test]
     async fn how_many_were_left_out_is_told_within_a_second_or_so() {
-        let written = crate::access_log::tests::Written::default();
-        let writer = written.clone();
-        let subscriber = tracing_subscriber::fmt().json();
-        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
-        let _here = tracing::subscriber::set_default(subscriber);
+        let written = Written::default();
+        let _here = tracing::subscriber::set_default(subscriber(&written));
         let log = Arc::new(RefusalLog::new(3));
         assert_eq!((0..100).filter(|_| log.may_write("flood")).count(), 3);
         let text = loop {
