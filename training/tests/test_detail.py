@@ -19,9 +19,7 @@ from upscale_training.train import Recipe
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
 ESTIMATOR = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
 SCENES = {"inputs": 6, "scenes": 4, "crops": 2, "estimator": str(ESTIMATOR)}
-RECIPE = Recipe(
-    "d", 2, 4, pages=3, patch_sides=(16,), psnr_share=1.0, contrast=0.2, grid=0.25, **SHAPE, **SCENES
-)
+RECIPE = Recipe("d", 2, 4, pages=3, patch_sides=(16,), psnr_share=1.0, contrast=0.2, grid=0.25, **SHAPE, **SCENES)
 
 
 def test_smoothness_costs_and_contrast_of_the_right_size_does_not():

@@ -39,8 +39,9 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 
 ## Data
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
-A quarter of what was seen was clean, a quarter noisy (up to 9 levels), half went through JPEG, half of that with
-blur or noise before (`faces.py`). Started from {state["started_from"]}.
+A seventh of what was seen was clean, a third went through JPEG, half of that with a little blur or noise before, and
+half was as cameras and the internet make pictures (`camera.py`): softened, shrunk, noisy, half of them then JPEG. The
+network is told what the estimator makes of each (`faces.py`). Started from {state["started_from"]}.
 
 ## Recipe
 {settings}

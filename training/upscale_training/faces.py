@@ -2,18 +2,17 @@
 
 FOLDER holds portraits and a `SOURCES.tsv` (columns `file`, `licence` and the landmarks). A quarter of the persons is
 never trained on; face_gates.py judges on them. What a face network is for is seen in the damage: a face in a real
-file is small, noisy and went through JPEG, so three quarters of what is seen here is.
+file is small, soft, noisy and went through JPEG, so six in seven of the faces here are or were.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -21,9 +20,10 @@ from torch import Tensor
 from . import degrade
 from .data import MULTIPLE, as_batch, packed, place, read_picture
 from .detail import lacking
-from .mixture import Draw, Group, Mixture, clean_group
+from .mixture import Draw, Group, Mixture
 from .resize import resize_8bit
-from .train import Plan, Recipe, Run, go_on, options, prepare
+from .scenes import Scenes
+from .train import Recipe, Run, go_on, options, prepare
 
 # One person in four is kept for judging.
 HELD_OUT_OF = 4
@@ -32,9 +32,8 @@ SIZES = (1.0, 0.7, 0.45, 0.3)
 # How far the middle of a patch may lie from the middle of eyes and mouth, in sides of the patch: the band that
 # makes a face that person is seen in nearly every patch.
 JITTER = 0.3
-# Noise of the group that is noisy and not compressed, in levels of 255.
-NOISE_MAX = 9.0
-SHARES = Mixture(mild=0.3, strong=0.2)
+# At 4x no portrait of 225 pixels holds a larger scene with its margin.
+SCENES = Scenes(clean=0.15, file=0.35, sides=(48,), mixture=Mixture(mild=0.3, strong=0.2))
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,16 @@ class Faces:
 
     def __init__(self, folder: Path, cache: Path, recipe: Recipe, device: str = "cpu") -> None:
         cache.mkdir(parents=True, exist_ok=True)
-        self.scale, self.device = recipe.scale, device
+        self.scale, self.device, self.resident = recipe.scale, device, False
         chosen = [one for one in read_portraits(folder) if not one.is_held_out()]
-        working = -(-max(recipe.patch_sides) // 16) * 16 + 16
-        least = (working + 2 * degrade.MARGIN) * self.scale
+        least = (max(SCENES.sides) + 2 * degrade.MARGIN) * self.scale
         views = [view for one in chosen for view in sizes(folder, one, least)]
         self.middles = [(one.middle[0] * size, one.middle[1] * size) for one, size in views]
         key = hashlib.sha256(f"{[(one.file, size) for one, size in views]}".encode()).hexdigest()[:12]
         self.packed = packed(cache / f"faces-{key}", (seen(folder / one.file, size) for one, size in views))
 
-    def patches(self, draw: Draw, size: int, side: int) -> Tensor:
-        """[size, 3, side, side] in 0..1, upright, half of them mirrored."""
+    def patches(self, draw: Draw, size: int, side: int, pixel_art: bool = False) -> Tensor:
+        """[size, 3, side, side] in 0..1, upright, half of them mirrored; pixel art is never among them."""
         return as_batch([self.patch(draw, side) for _ in range(size)]).to(self.device)
 
     def patch(self, draw: Draw, side: int) -> NDArray[np.uint8]:
@@ -114,31 +112,14 @@ def seen(path: Path, size: float) -> NDArray[np.uint8]:
 
 
 class FaceRun(Run):
-    """Goes on from a finished network of the same shape, with other groups."""
+    """Goes on from a finished restoring network of the same shape, on faces alone."""
 
-    shares = SHARES
-
-    def plan(self) -> Plan:
-        """A quarter clean, a quarter noisy without compression, half through JPEG."""
-        batch = self.recipe.batch
-        return [(clean_group, batch), (noisy_group, batch), *self.damaged_plan()]
+    mixture = SCENES
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         """Of all faces as much contrast as they have: the mean of all that a face could be is nobody's."""
         wrong = lacking(output.float(), group.clean, self.recipe.scale, self.recipe.grid)
         return super().loss(output, group) + self.recipe.contrast * wrong
-
-
-def noisy_group(faces: Faces, draw: Draw, size: int, side: int, shares: Mixture) -> Group:
-    return with_noise(clean_group(faces, draw, size, side, shares), draw)
-
-
-def with_noise(group: Group, draw: Draw) -> Group:
-    """The file says nothing of noise: what is told stays."""
-    levels = torch.from_numpy(draw.uniform(0.0, NOISE_MAX, len(group.small))).float()
-    drawn = torch.from_numpy(draw.standard_normal(group.small.shape, np.float32))
-    spoilt = degrade.noise(group.small, levels.to(group.small.device), drawn.to(group.small.device))
-    return replace(group, small=degrade.round_8bit(spoilt))
 
 
 def main() -> None:

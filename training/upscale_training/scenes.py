@@ -1,6 +1,6 @@
 """What a step of a restoring network sees: scenes, each with its own damage, and what the service would say of it.
 
-A scene is a small picture of 64 to 96 pixels with its clean original. The estimator judges the whole of it, as it
+A scene is a small picture, mostly of 64 to 96 pixels, with its clean original. The estimator judges all of it, as it
 judges a customer's picture, and the network trains on patches cut from it under that estimate: what the estimator
 gets wrong is in the training too. Everything is drawn from (seed, step, rank) on the CPU; the work is done where the
 pictures lie.
@@ -35,6 +35,8 @@ class Scenes:
     compressed: float = 0.5
     silent: float = 0.3
     half_silent: float = 0.1
+    # Of a scene, in small pixels; none: SIDES.
+    sides: tuple[int, ...] = ()
     mixture: Mixture = field(default_factory=Mixture)
     camera: Camera = field(default_factory=Camera)
 
@@ -176,7 +178,7 @@ def scene_groups(
     scenes: Scenes,
 ) -> list[Group]:
     """`count` scenes, each cut into `crops` patches under the scene's condition."""
-    side = max(int(draw.choice(SIDES)), -(-patch // 16) * 16)
+    side = max(int(draw.choice(scenes.sides or SIDES)), -(-patch // 16) * 16)
     shot, scale = seen(pictures, draw, kinds_of(count, draw, scenes), side, scenes), pictures.scale
     said = source_numbers(estimator(features(shot.small)))
     numbers = torch.cat([shot.file, silenced(said, draw, scenes)], dim=1)
