@@ -45,7 +45,7 @@ export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 
 if [ "$what" = quick ]; then
   step "The shape of the sources, documents' tables and links, packages, units of every room"
-  cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test kernels --test golden --test dance --test http
+  cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test kernels --test golden --test workflow --test http
   step "The contract: creating, idempotency, money, refusals, results, keys, limits, metrics"
   cargo test --locked --workspace --no-fail-fast --test contract -- \
     creating:: idempotency:: money:: refusals:: results:: keys:: metrics::

@@ -18,7 +18,7 @@ python="$PWD/target/schemathesis/bin/python"
 
 folder="$(mktemp -d)"
 log="${UPSCALE_TEST_LOGS:-$folder}/schemathesis.log"
-# No address may be connected to: the URLs are invented, and somebody may live there. Sixteen at a time, so that the
+# No address may be connected to: the URLs are invented, and a real host may be there. Sixteen at a time, so that the
 # backlog of tasks that fail is no reason to turn any away.
 "$upscale" serve --data "$folder/data" --listen 127.0.0.1:0 --results-listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 \
   --workers 16 --threads 1 --source-deny 0.0.0.0/0,::/0 \
@@ -41,14 +41,14 @@ fi
 
 cd "$folder"
 # A request that asks to be held is, for 30 s at most.
-turn() {
+run_phase() {
   SCHEMATHESIS_KEYS="$folder/keys" SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONPATH="$checks" PYTHONDONTWRITEBYTECODE=1 \
     "$python" -m schemathesis.cli run "$api/openapi.json" --url "$api" --checks all --max-examples "$examples" --seed 11 \
     --request-timeout 60 --max-response-time 40 --generation-database none --generation-with-security-parameters false --no-color "$@"
 }
-turn --phases examples,coverage,fuzzing,stateful --mode all --workers 2
+run_phase --phases examples,coverage,fuzzing,stateful --mode all --workers 2
 # Beside creates, reads mostly repeat ids that were handed out: 46 to 520 of them remain. Alone they are as many as asked for.
-turn --phases fuzzing --mode positive --include-method GET
+run_phase --phases fuzzing --mode positive --include-method GET
 
 # Requests that all ended in 401 would pass as well: what was answered must show that the service was reached.
 "$python" - "$(value metrics <"$folder/ready")" "$wanted" <<'PYTHON'

@@ -17,7 +17,7 @@ class Customers:
     """A bearer key for every request."""
 
     def get(self, case, context):
-        """The owner of the task that is asked for, or whoever's turn it is."""
+        """The owner of the task that is asked for, or the next account in the cycle."""
         task = (case.path_parameters or {}).get("id")
         return OWNERS.get(task) or next(TURNS)
 

@@ -28,7 +28,7 @@ def test_smoothness_costs_and_contrast_of_the_right_size_does_not():
     smooth = avg_pool2d(clean, 3, 1, 1)
     assert too_smooth(clean, clean) == 0.0
     assert too_smooth(smooth, clean) > 0.3
-    # Other detail of the same strength: nobody asks for the very same.
+    # Other detail of the same strength: no one asks for the very same.
     assert too_smooth(torch.rand(2, 3, 48, 48, generator=draw), clean) < 0.5 * too_smooth(smooth, clean)
 
 

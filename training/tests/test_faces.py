@@ -25,7 +25,7 @@ MARKS = "80,100,140,100,110,140,88,170,132,170"
 
 
 def person(seed: int) -> np.ndarray:
-    """A picture as large as a portrait, with spots that nobody else has."""
+    """A picture as large as a portrait, with spots that no one else has."""
     coarse = np.random.default_rng(seed).integers(40, 220, (34, 28, 3), dtype=np.uint8)
     return resize_8bit(coarse, 275, 225)
 

@@ -117,7 +117,7 @@ class FaceRun(Run):
     mixture = SCENES
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        """Of all faces as much contrast as they have: the mean of all that a face could be is nobody's."""
+        """Of all faces as much contrast as they have: the mean of all that a face could be is no one's."""
         wrong = lacking(output.float(), group.clean, self.recipe.scale, self.recipe.grid)
         return super().loss(output, group) + self.recipe.contrast * wrong
 

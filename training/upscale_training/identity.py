@@ -1,4 +1,4 @@
-"""Whose face it is, by two old descriptors that nobody trained: local binary patterns and oriented gradients.
+"""Whose face it is, by two old descriptors that no one trained: local binary patterns and oriented gradients.
 
 Good enough to tell one person's portraits from another's when both are of one size and place; here it answers
 whether an enlarged face is still nearest to the portrait that it was made from.
@@ -31,7 +31,7 @@ def describe(picture: NDArray[np.uint8]) -> NDArray:
 
 
 def unit(vector: NDArray) -> NDArray:
-    # Around the mean of its own entries: what all faces share tells nobody apart.
+    # Around the mean of its own entries: what all faces share tells no one apart.
     vector = vector - vector.mean()
     return vector / (np.linalg.norm(vector) + 1e-12)
 

@@ -1,4 +1,4 @@
-"""Pages drawn by code: text, interfaces, charts, line art and pixel art. Endless, free, and never anybody's.
+"""Pages drawn by code: text, interfaces, charts, line art and pixel art. Endless, free, and never anyone's.
 
 Drawn with the machine's own fonts where it has any (they are not copied anywhere), else with Pillow's.
 """

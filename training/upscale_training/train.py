@@ -287,7 +287,7 @@ def summed(network: Network, loss: Tensor) -> Tensor:
     sums = flat[1:].split([value.numel() for value in parameters])
     for value, gradient in zip(parameters, sums, strict=True):
         value.grad.copy_(gradient.view_as(value))
-    # A copy: a view would keep all of the gradients as long as somebody keeps the loss.
+    # A copy: a view would keep all of the gradients as long as someone keeps the loss.
     return flat[0].clone()
 
 

@@ -62,8 +62,8 @@ def test_what_is_wrong_is_told_in_the_services_words(service: Service) -> None:
         with pytest.raises(NotFoundError) as missing:
             client.upscales.retrieve("ups_unknown")
         assert missing.value.code == "task_not_found"
-    with Upscale(service.api, api_key="usk_live_wrong") as stranger, pytest.raises(AuthenticationError):
-        stranger.upscales.create(service.images[0])
+    with Upscale(service.api, api_key="usk_live_wrong") as unknown, pytest.raises(AuthenticationError):
+        unknown.upscales.create(service.images[0])
 
 
 def test_the_asynchronous_client_does_the_same_many_at_a_time(service: Service) -> None:

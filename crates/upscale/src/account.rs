@@ -84,7 +84,7 @@ pub(crate) fn account(command: &AccountCommand) -> anyhow::Result<()> {
 }
 
 async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     body::print(
         &find_account(&store, &account_id(account)?).await?,
         data.json,
@@ -92,7 +92,7 @@ async fn show(account: &str, data: &DataArgs) -> anyhow::Result<()> {
 }
 
 async fn list(search: Option<&str>, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let mut accounts = store.accounts().list().await?;
     if let Some(text) = search {
         let text = text.to_lowercase();

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::{Context, anyhow};
 use axum::Router;
 use upscale_api::{
-    AdminDoor, AdminOptions, AdminState, AdminToken, ApiState, Listener, admin_router,
+    AdminOptions, AdminSignIn, AdminState, AdminToken, ApiState, Listener, admin_router,
 };
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) struct Admin {
     pub(crate) file: Option<SocketFile>,
     /// For the ready line: `unix:FILE` or `http://ADDR:PORT`.
     pub(crate) url: String,
-    door: AdminDoor,
+    sign_in: AdminSignIn,
 }
 
 impl Admin {
@@ -49,7 +49,7 @@ impl Admin {
             listener: listener.into(),
             file: Some(file),
             url,
-            door: AdminDoor::FilePermissions,
+            sign_in: AdminSignIn::FilePermissions,
         }))
     }
 
@@ -68,7 +68,7 @@ impl Admin {
             url: format!("http://{}", listener.local_addr()?),
             listener: listener.into(),
             file: None,
-            door: AdminDoor::Token(token),
+            sign_in: AdminSignIn::Token(token),
         }))
     }
 
@@ -79,7 +79,7 @@ impl Admin {
         console_url: Option<String>,
     ) -> (Listener, Option<SocketFile>, Router) {
         let options = AdminOptions {
-            door: self.door,
+            sign_in: self.sign_in,
             console_url,
         };
         let router = admin_router(AdminState::new(api, options));

@@ -2,10 +2,10 @@
 //! reference; each long flag is also an `UPSCALE_…` variable and a name in the file of `--config`, see `config.rs`.
 
 mod customer;
+mod location;
 mod model;
 mod operator;
 mod parse;
-mod place;
 mod roles;
 mod user;
 
@@ -19,10 +19,10 @@ use upscale_image::Format;
 use self::parse::{parse_name, parse_permission, parse_scale};
 pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
+    location::{DataArgs, LocationArgs, StorageArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{AdminAddress, OneLimit, PictureSize},
-    place::{DataArgs, PlaceArgs, StorageArgs},
     roles::{
         AdminArgs, DoctorArgs, FrontArgs, HealthArgs, LogFormat, ProcessArgs, Role, StripeArgs,
         WorkArgs,
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// Run the service: API, result files and workers in one process.
     Serve {
         #[command(flatten)]
-        place: PlaceArgs,
+        location: LocationArgs,
         #[command(flatten)]
         front: Box<FrontArgs>,
         #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     /// Run the API and the result files alone; `worker` processes do the work.
     Api {
         #[command(flatten)]
-        place: PlaceArgs,
+        location: LocationArgs,
         #[command(flatten)]
         front: Box<FrontArgs>,
         #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// Run workers alone, for `api` processes on the same data.
     Worker {
         #[command(flatten)]
-        place: PlaceArgs,
+        location: LocationArgs,
         #[command(flatten)]
         work: Box<WorkArgs>,
         #[command(flatten)]
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Print shell completions.
     Completions {
-        /// Which one.
+        /// Shell to print completions for.
         #[arg(value_enum)]
         shell: Shell,
     },

@@ -38,7 +38,7 @@ impl From<&Breach> for BreachBody {
 /// Audits; success only when nothing is wrong.
 pub(crate) fn audit(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let report = block_on(async {
-        let data = Data::open_existing(&args.place).await?;
+        let data = Data::open_existing(&args.location).await?;
         Ok(data.store.audit(Some(&data.results)).await?)
     })?;
     conclude(&report, args.json)
@@ -47,7 +47,7 @@ pub(crate) fn audit(args: &DataArgs) -> anyhow::Result<ExitCode> {
 /// As [`audit`], without a look at the result files.
 pub(crate) fn check_rows(args: &DataArgs) -> anyhow::Result<ExitCode> {
     let report = block_on(async {
-        let store = open_existing_store(&args.place).await?;
+        let store = open_existing_store(&args.location).await?;
         Ok(store.audit(None).await?)
     })?;
     conclude(&report, args.json)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use upscale_store::back_up;
 
 use crate::{
-    args::{BackupArgs, PlaceArgs, StorageArgs},
+    args::{BackupArgs, LocationArgs, StorageArgs},
     data::{RESULTS_FOLDER, block_on, open_existing_store},
     output,
 };
@@ -54,7 +54,7 @@ pub(crate) fn backup(args: &BackupArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn count_breaches(copy: &Path) -> anyhow::Result<usize> {
-    let place = PlaceArgs {
+    let location = LocationArgs {
         data: Some(copy.to_owned()),
         database: None,
         database_connections: 1,
@@ -64,7 +64,7 @@ fn count_breaches(copy: &Path) -> anyhow::Result<usize> {
             storage_public_url: None,
         },
     };
-    let report = block_on(async { Ok(open_existing_store(&place).await?.audit(None).await?) })?;
+    let report = block_on(async { Ok(open_existing_store(&location).await?.audit(None).await?) })?;
     Ok(report.breaches.len())
 }
 

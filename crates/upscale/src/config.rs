@@ -2,7 +2,7 @@
 //! default, in this order. One walk over all commands gives every long flag its variable and, where the file
 //! names it, the file's value in place of the default; clap does the rest.
 
-mod default_place;
+mod default_directory;
 mod variables;
 
 use std::{collections::BTreeSet, ffi::OsString, path::PathBuf};
@@ -14,12 +14,12 @@ use clap::{
 };
 use toml::Value;
 
-pub(crate) use self::default_place::default_place;
+pub(crate) use self::default_directory::default_directory;
 use self::variables::{variable, warn_of_unknown};
 use crate::{args::Cli, manual::grouped};
 
 /// The flags that say where a service's data is.
-const PLACE: &str = "data";
+const LOCATION: &str = "data";
 const DATABASE: &str = "database";
 
 /// Reads the process' own arguments and environment. Ends the process after `--help` and on wrong usage,
@@ -118,7 +118,7 @@ fn dress(
     known: &mut BTreeSet<String>,
 ) -> anyhow::Result<clap::Command> {
     let mut failed = None;
-    let place = place_by_default(&command, table);
+    let location = default_location(&command, table);
     let mut dressed = command.mut_args(|arg| {
         let Some(name) = arg.get_long().map(str::to_owned) else {
             return arg;
@@ -126,8 +126,8 @@ fn dress(
         known.insert(name.clone());
         let arg = with_variable(arg, &name);
         match table.get(&name).map(texts) {
-            None if name == PLACE => match &place {
-                Some(place) => place.apply(arg),
+            None if name == LOCATION => match &location {
+                Some(location) => location.apply(arg),
                 None => arg,
             },
             None => arg,
@@ -156,13 +156,13 @@ fn dress(
 }
 
 /// Where a command's data is when no one says so.
-struct PlaceByDefault {
+struct DefaultLocation {
     directory: PathBuf,
     /// Whether the command may work on a database on a server, and then needs no directory.
     has_database: bool,
 }
 
-impl PlaceByDefault {
+impl DefaultLocation {
     fn apply(&self, arg: Arg) -> Arg {
         let directory = self.directory.clone().into_os_string();
         let arg = arg.required(false).default_value(directory);
@@ -176,15 +176,15 @@ impl PlaceByDefault {
 }
 
 /// Of the commands on a service's data; `bench api` has a directory of another kind.
-fn place_by_default(command: &clap::Command, table: &toml::Table) -> Option<PlaceByDefault> {
+fn default_location(command: &clap::Command, table: &toml::Table) -> Option<DefaultLocation> {
     let has_database = command
         .get_arguments()
         .any(|arg| arg.get_long() == Some(DATABASE));
     if !(has_database || command.get_name() == "backup") || table.contains_key(DATABASE) {
         return None;
     }
-    Some(PlaceByDefault {
-        directory: default_place()?,
+    Some(DefaultLocation {
+        directory: default_directory()?,
         has_database,
     })
 }
@@ -257,7 +257,7 @@ mod tests {
             "data = \"from-file\"\nworkers = 3\ndrain = 7\nsource-ca = [\"a.pem\", \"b.pem\"]";
         let given = serve(table, &["--workers", "5"]);
         let Command::Serve {
-            place,
+            location,
             work,
             process,
             ..
@@ -265,7 +265,7 @@ mod tests {
         else {
             panic!("{given:?}")
         };
-        assert_eq!(place.data, Some(PathBuf::from("from-file")));
+        assert_eq!(location.data, Some(PathBuf::from("from-file")));
         assert_eq!(
             (work.workers, process.drain, process.deadline),
             (Some(5), 7, 270)
@@ -278,17 +278,17 @@ mod tests {
 
     #[test]
     fn data_are_at_home_where_neither_a_directory_nor_a_database_is_named() {
-        let place = |table: &str, arguments: &[&str]| match serve(table, arguments) {
-            Command::Serve { place, .. } => place.data,
+        let data = |table: &str, arguments: &[&str]| match serve(table, arguments) {
+            Command::Serve { location, .. } => location.data,
             other => panic!("{other:?}"),
         };
-        let home = default_place();
-        assert_eq!(place("", &[]), home);
-        assert_eq!(place("", &["--data", "d"]), Some(PathBuf::from("d")));
+        let home = default_directory();
+        assert_eq!(data("", &[]), home);
+        assert_eq!(data("", &["--data", "d"]), Some(PathBuf::from("d")));
         let database = ["--database", "postgres://a@b/c"];
-        assert_eq!(place("", &database), None);
-        assert_eq!(place("database = \"postgres://a@b/c\"", &[]), None);
-        let both = place("data = \"d\"", &database);
+        assert_eq!(data("", &database), None);
+        assert_eq!(data("database = \"postgres://a@b/c\"", &[]), None);
+        let both = data("data = \"d\"", &database);
         assert_eq!(both, Some(PathBuf::from("d")));
         let line = ["upscale", "backup", "out"];
         let matches = plain_command().unwrap().try_get_matches_from(line);

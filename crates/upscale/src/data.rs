@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use upscale_core::{AccountId, Clock, KeyId, is_token};
 use upscale_store::{Account, DATABASE_FILE, Results, Store, StoreOptions};
 
-use crate::{args::PlaceArgs, bucket::bucket, config::default_place, secret_keys};
+use crate::{args::LocationArgs, bucket::bucket, config::default_directory, secret_keys};
 
 /// Result files stand in this folder of the data directory.
 pub(crate) const RESULTS_FOLDER: &str = "results";
@@ -30,46 +30,57 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Opens the place and makes what is missing.
-    pub(crate) async fn open(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Self> {
-        let store = open_store(place, options).await?;
-        if let Some(directory) = data_directory(place)
+    /// Opens the location and makes what is missing.
+    pub(crate) async fn open(
+        location: &LocationArgs,
+        options: StoreOptions,
+    ) -> anyhow::Result<Self> {
+        let store = open_store(location, options).await?;
+        if let Some(directory) = data_directory(location)
             && !store.has_reserved().await?
         {
             refuse_results_beside_nothing(directory, "has never seen a task")?;
         }
         Ok(Self {
             store,
-            results: open_results(place)?,
-            owners: owners_folder(place),
+            results: open_results(location)?,
+            owners: owners_folder(location),
         })
     }
 
-    /// Opens a place that must be there.
-    pub(crate) async fn open_existing(place: &PlaceArgs) -> anyhow::Result<Self> {
-        check_existing(place)?;
-        Self::open(place, StoreOptions::default()).await
+    /// Opens a location that must be there.
+    pub(crate) async fn open_existing(location: &LocationArgs) -> anyhow::Result<Self> {
+        check_existing(location)?;
+        Self::open(location, StoreOptions::default()).await
     }
 }
 
 /// Opens the database alone, for commands that touch no result; makes the directory or the tables that are
 /// missing.
-pub(crate) async fn open_store(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Store> {
-    let keys = secret_keys::read(place)?;
-    let store = open_database(place, options).await?;
+pub(crate) async fn open_store(
+    location: &LocationArgs,
+    options: StoreOptions,
+) -> anyhow::Result<Store> {
+    let keys = secret_keys::read(location)?;
+    let store = open_database(location, options).await?;
     Ok(match keys {
         Some(keys) => store.with_secret_keys(keys),
         None => store,
     })
 }
 
-async fn open_database(place: &PlaceArgs, options: StoreOptions) -> anyhow::Result<Store> {
-    if let Some(address) = &place.database {
-        return Store::open_postgres(address, place.database_connections, Clock::System, options)
-            .await
-            .context("the database of --database");
+async fn open_database(location: &LocationArgs, options: StoreOptions) -> anyhow::Result<Store> {
+    if let Some(address) = &location.database {
+        return Store::open_postgres(
+            address,
+            location.database_connections,
+            Clock::System,
+            options,
+        )
+        .await
+        .context("the database of --database");
     }
-    let directory = place.data.as_deref();
+    let directory = location.data.as_deref();
     let directory = directory.context("--data DIR or --database URL must say where the data is")?;
     let database = fs::metadata(directory.join(DATABASE_FILE));
     if database.map_or(0, |database| database.len()) == 0 {
@@ -81,16 +92,16 @@ async fn open_database(place: &PlaceArgs, options: StoreOptions) -> anyhow::Resu
 }
 
 /// Opens a database that must be there: a mistyped path must not answer as an empty service would.
-pub(crate) async fn open_existing_store(place: &PlaceArgs) -> anyhow::Result<Store> {
-    check_existing(place)?;
-    open_store(place, StoreOptions::default()).await
+pub(crate) async fn open_existing_store(location: &LocationArgs) -> anyhow::Result<Store> {
+    check_existing(location)?;
+    open_store(location, StoreOptions::default()).await
 }
 
 /// A directory with a database is one machine's. Beside PostgreSQL several machines may share one, whose locks need not be
 /// seen by all of them: each looks into a folder of its own, named after its boot. After another boot the leases decide.
-fn owners_folder(place: &PlaceArgs) -> Option<PathBuf> {
-    let folder = place.data.as_deref()?.join(OWNERS_FOLDER);
-    if place.database.is_none() {
+fn owners_folder(location: &LocationArgs) -> Option<PathBuf> {
+    let folder = location.data.as_deref()?.join(OWNERS_FOLDER);
+    if location.database.is_none() {
         return Some(folder);
     }
     let boot = fs::read_to_string(BOOT_ID_FILE).ok()?;
@@ -100,9 +111,9 @@ fn owners_folder(place: &PlaceArgs) -> Option<PathBuf> {
 }
 
 /// Where the database is a file: its directory.
-fn data_directory(place: &PlaceArgs) -> Option<&Path> {
-    let directory = place.data.as_deref();
-    directory.filter(|_| place.database.is_none())
+fn data_directory(location: &LocationArgs) -> Option<&Path> {
+    let directory = location.data.as_deref();
+    directory.filter(|_| location.database.is_none())
 }
 
 /// Result files without the database that knows them: it was moved or lost. One that begins anew beside them would have
@@ -127,29 +138,29 @@ fn holds_results(folder: &Path) -> bool {
         .any(|name| name.strip_suffix(".png").is_some_and(is_token))
 }
 
-fn open_results(place: &PlaceArgs) -> anyhow::Result<Results> {
-    if let Some(results) = bucket(&place.storage)? {
+fn open_results(location: &LocationArgs) -> anyhow::Result<Results> {
+    if let Some(results) = bucket(&location.storage)? {
         return Ok(results);
     }
-    let directory = place.data.as_deref();
+    let directory = location.data.as_deref();
     let directory = directory
         .context("--data DIR or --storage s3://bucket must say where the result files are")?;
     Results::local(&directory.join(RESULTS_FOLDER))
         .with_context(|| format!("the data directory {}", directory.display()))
 }
 
-/// Whether the place was named or is there: the directory by default is made by the first `serve`.
-pub(crate) fn is_in_use(place: &PlaceArgs) -> bool {
-    let is_named = |directory: &PathBuf| Some(directory) != default_place().as_ref();
-    let directory = place.data.as_ref();
-    place.database.is_some()
+/// Whether the location was named or is there: the directory by default is made by the first `serve`.
+pub(crate) fn is_in_use(location: &LocationArgs) -> bool {
+    let is_named = |directory: &PathBuf| Some(directory) != default_directory().as_ref();
+    let directory = location.data.as_ref();
+    location.database.is_some()
         || directory.is_some_and(|directory| is_named(directory) || directory.is_dir())
 }
 
 /// A database that is not there says so itself.
-fn check_existing(place: &PlaceArgs) -> anyhow::Result<()> {
-    if place.database.is_none()
-        && let Some(directory) = &place.data
+fn check_existing(location: &LocationArgs) -> anyhow::Result<()> {
+    if location.database.is_none()
+        && let Some(directory) = &location.data
         && !directory.is_dir()
     {
         bail!(

@@ -34,7 +34,7 @@ use upscale_image::{
 
 use self::{
     image_host::{HOST_NAME, ImageHost},
-    page::Told,
+    page::PageFacts,
     pictures::{Picture, given, samples},
 };
 use crate::{args::DemoArgs, data::block_on, output, running::Running, whole_file::write_whole};
@@ -74,7 +74,7 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     let books = settle_up(&service, &account, &results, &started)?;
     service.stop()?;
     started.says("the service stopped in order")?;
-    let page = page::page(&Told {
+    let page = page::page(&PageFacts {
         summary: &books.summary,
         compared: &compared,
         failure: &failure,
@@ -289,15 +289,15 @@ async fn finish<'a>(
 /// Orders a picture that does not exist: it must fail and cost nothing. Returns the customer's error.
 async fn fail_one(client: &Client, timeline: &Timeline) -> anyhow::Result<String> {
     let order = Order::new(format!("https://{HOST_NAME}/missing.png"));
-    let told = match client.upscales().run(&order).await {
+    let failure = match client.upscales().run(&order).await {
         Err(error) => match *error.kind {
             ErrorKind::TaskFailed { failure, .. } => failure.message,
             other => bail!("a picture that is not there: {other}"),
         },
         Ok(task) => bail!("a picture that is not there has a result: {task:?}"),
     };
-    timeline.says(&format!("GET  /missing.png at 2x: failed: {told}"))?;
-    Ok(told)
+    timeline.says(&format!("GET  /missing.png at 2x: failed: {failure}"))?;
+    Ok(failure)
 }
 
 fn describe(task: &Task) -> String {

@@ -32,7 +32,7 @@ const SYNC_SLOW: Duration = Duration::from_millis(50);
 /// Signed links and leases live for a minute and more; a clock that is further off is wrong.
 const CLOCK_SECONDS_MAX: i64 = 5;
 /// For a name, and for an answer from outside.
-const OUTSIDE_PATIENCE: Duration = Duration::from_secs(5);
+const OUTSIDE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How one part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -243,13 +243,13 @@ fn images(args: &DoctorArgs) -> Finding {
 
 /// The database: there, writable, and of one mind with our clock.
 async fn store(args: &DoctorArgs) -> Finding {
-    if !is_in_use(&args.place) {
+    if !is_in_use(&args.location) {
         let words = "not looked at: `serve` has made none yet; for another give --data DIR or --database URL";
         return fair("store", words);
     }
     let looked = async {
         let begun = Instant::now();
-        let store = open_existing_store(&args.place).await?;
+        let store = open_existing_store(&args.location).await?;
         store
             .check_writable()
             .await
@@ -284,10 +284,10 @@ async fn store(args: &DoctorArgs) -> Finding {
 /// Whether who reads the database, or a copy of it, can pass second factors and sign links. Nothing where the database
 /// does not open: that was said.
 async fn secrets(args: &DoctorArgs) -> Option<Finding> {
-    if !is_in_use(&args.place) {
+    if !is_in_use(&args.location) {
         return None;
     }
-    let store = open_existing_store(&args.place).await.ok()?;
+    let store = open_existing_store(&args.location).await.ok()?;
     let report = match store.secrets_report().await {
         Ok(report) => report,
         Err(error) => return Some(bad("secrets", error.to_string())),
@@ -295,7 +295,7 @@ async fn secrets(args: &DoctorArgs) -> Option<Finding> {
     if let Some(why) = report.unreadable {
         return Some(bad("secrets", why));
     }
-    Some(match &args.place.secret_key_file {
+    Some(match &args.location.secret_key_file {
         None => fair(
             "secrets",
             "second factors and result links lie in plain text in the database and its backups: --secret-key-file",
@@ -323,7 +323,7 @@ async fn secrets(args: &DoctorArgs) -> Option<Finding> {
 
 /// The bucket, where there is one: everything `storage check` tries.
 async fn storage(args: &DoctorArgs) -> Option<Finding> {
-    let results = match bucket(&args.place.storage).transpose()? {
+    let results = match bucket(&args.location.storage).transpose()? {
         Ok(results) => results,
         Err(error) => return Some(bad("storage", format!("{error:#}"))),
     };
@@ -349,9 +349,9 @@ fn files() -> Finding {
 }
 
 fn disk(args: &DoctorArgs) -> Finding {
-    let directory = match args.place.data.as_deref() {
+    let directory = match args.location.data.as_deref() {
         None => return good("disk", "none is needed: no --data"),
-        Some(directory) if is_in_use(&args.place) => directory,
+        Some(directory) if is_in_use(&args.location) => directory,
         Some(directory) => {
             let words = format!("not looked at: {} is not made yet", directory.display());
             return fair("disk", words);
@@ -400,7 +400,7 @@ fn names(outside: &str) -> Finding {
     let name = outside.to_owned();
     // The system's resolver cannot be given up; its thread ends with the process.
     std::thread::spawn(move || sender.send((name.as_str(), 443).to_socket_addrs()));
-    match receiver.recv_timeout(OUTSIDE_PATIENCE) {
+    match receiver.recv_timeout(OUTSIDE_TIMEOUT) {
         Ok(Ok(addresses)) => good(
             "names",
             format!("{outside} has {} addresses", addresses.count()),
@@ -414,7 +414,7 @@ fn names(outside: &str) -> Finding {
         Err(_) => fair(
             "names",
             format!(
-                "no answer for {outside} within {OUTSIDE_PATIENCE:?}: images of the internet cannot be fetched"
+                "no answer for {outside} within {OUTSIDE_TIMEOUT:?}: images of the internet cannot be fetched"
             ),
         ),
     }
@@ -454,7 +454,7 @@ async fn ask_outside(host: &str) -> anyhow::Result<reqwest::Response> {
     // Where results are in a bucket it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
-        .timeout(OUTSIDE_PATIENCE)
+        .timeout(OUTSIDE_TIMEOUT)
         .build()?;
     let asked = client.head(format!("http://{host}/")).send().await;
     Ok(asked.map_err(reqwest::Error::without_url)?)

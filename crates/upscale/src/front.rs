@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use axum::Router;
 use tokio::{net::TcpListener, sync::watch};
 use upscale_api::{
-    Addresses, ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, PlaceLimits,
+    Addresses, ApiLimits, ApiState, ConsoleOptions, ConsoleState, Listener, PermitLimits,
     PublicUrls, SendMail, ServeLimits, Stripe, Tls, api_router, console_router, results_router,
     serve as serve_http,
 };
@@ -215,10 +215,10 @@ pub(crate) fn inside(limits: &ServeLimits) -> ServeLimits {
 
 fn api_limits(args: &FrontArgs, files: OpenFiles) -> ApiLimits {
     ApiLimits {
-        places: PlaceLimits {
+        permits: PermitLimits {
             downloads: files.downloads,
             waiting: files.connections / 2,
-            ..PlaceLimits::default()
+            ..PermitLimits::default()
         },
         trusted_proxies: args.trusted_proxy.clone(),
         failing_auth_per_minute: args.failing_auth_per_minute,

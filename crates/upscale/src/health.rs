@@ -13,7 +13,7 @@ use reqwest::Client;
 use crate::{args::HealthArgs, data::block_on, output};
 
 /// The service answers its probes at once, or a write to its database takes longer than anyone should wait.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Success when the process is ready; one line says so, or why not.
 pub(crate) fn health(args: &HealthArgs) -> anyhow::Result<ExitCode> {
@@ -41,7 +41,7 @@ async fn ask_all(args: &HealthArgs) -> anyhow::Result<ExitCode> {
 
 async fn ask(url: &str) -> reqwest::Result<(u16, String)> {
     let client = Client::builder()
-        .timeout(PATIENCE)
+        .timeout(WAIT_MAX)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         // It goes to this machine alone, by an address that no certificate names, and carries nothing that is secret.

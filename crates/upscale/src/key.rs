@@ -80,7 +80,7 @@ async fn create(
     name: &str,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let made = store
         .accounts()
         .create_key(&account_id(account)?, permission, name)
@@ -89,7 +89,7 @@ async fn create(
 }
 
 async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let made = store
         .accounts()
         .rotate_key(&key_id(key)?, overlap_seconds)
@@ -98,7 +98,7 @@ async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Res
 }
 
 async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let (old_links, fate) = if refuse_old_links {
         (OldLinks::Refuse, "refused within 10 seconds")
     } else {
@@ -133,7 +133,7 @@ fn print_new(
 }
 
 async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let id = account_id(account)?;
     store
         .accounts()
@@ -154,7 +154,7 @@ async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> 
 }
 
 async fn revoke(key: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let revoked = store.accounts().revoke_key(&key_id(key)?).await?;
     let body = KeyBody::from(&revoked.with_context(|| format!("there is no key {key}"))?);
     if data.json {

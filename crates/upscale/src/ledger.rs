@@ -54,7 +54,7 @@ impl From<&LedgerLine> for LineBody {
 
 /// An account's lines.
 pub(crate) async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let id = find_account(&store, &account_id(account)?).await?.id;
     let lines: Vec<LineBody> = store
         .accounts()
@@ -98,7 +98,7 @@ struct SumBody {
 }
 
 async fn sums(data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let sums: Vec<SumBody> = store
         .operator()
         .sum_ledger()

@@ -128,8 +128,8 @@ async fn send(
         }
         match tokio::time::timeout(TRY_TIMEOUT, server.send(message.clone())).await {
             Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) if error.is_permanent() => return Err(told(&error)),
-            Ok(Err(error)) => why = told(&error),
+            Ok(Err(error)) if error.is_permanent() => return Err(describe(&error)),
+            Ok(Err(error)) => why = describe(&error),
             Err(_) => why = format!("no answer within {TRY_TIMEOUT:?}"),
         }
     }
@@ -137,7 +137,7 @@ async fn send(
 }
 
 /// Without the server's words: they quote the user's address.
-fn told(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     match error.status() {
         Some(code) => format!("the server answered {code}"),
         None => error.to_string(),

@@ -63,35 +63,35 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve {
-            place,
+            location,
             front,
             work,
             process,
             share_data,
         } => serve::run(&Role {
-            place,
+            location,
             front: Some(front),
             work: Some(work),
             process,
             share_data: Some(*share_data),
         })?,
         Command::Api {
-            place,
+            location,
             front,
             process,
         } => serve::run(&Role {
-            place,
+            location,
             front: Some(front),
             work: None,
             process,
             share_data: None,
         })?,
         Command::Worker {
-            place,
+            location,
             work,
             process,
         } => serve::run(&Role {
-            place,
+            location,
             front: None,
             work: Some(work),
             process,

@@ -1,8 +1,8 @@
 //! How many connections and files this process may hold: the system's limit of open files, raised as far as it lets us, and
-//! shared out below it. Who is refused a place is told so; who is refused a descriptor is not even accepted.
+//! shared out below it. Who is refused a permit is told so; who is refused a descriptor is not even accepted.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use upscale_api::{PlaceLimits, ServeLimits};
+use upscale_api::{PermitLimits, ServeLimits};
 
 /// For the database, children's pipes, sources' downloads and a good rest.
 const OTHER_FILES: u64 = 512;
@@ -71,7 +71,7 @@ fn raise_limit() -> u64 {
 /// Files for all that may be open at a time.
 fn needed() -> u64 {
     let connections = ServeLimits::default().connections_max as u64;
-    let downloads = PlaceLimits::default().downloads as u64;
+    let downloads = PermitLimits::default().downloads as u64;
     LISTENERS * connections + downloads + inside_and_others()
 }
 

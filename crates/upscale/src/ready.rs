@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use serde::Serialize;
 
-use crate::{args::PlaceArgs, output};
+use crate::{args::LocationArgs, output};
 
 /// The addresses of what listens.
 #[derive(Serialize)]
@@ -37,14 +37,14 @@ impl Default for Ready {
 
 impl Ready {
     /// Once, when everything listens.
-    pub(crate) fn say(&self, place: &PlaceArgs) -> anyhow::Result<()> {
+    pub(crate) fn announce(&self, location: &LocationArgs) -> anyhow::Result<()> {
         if io::stdout().is_terminal() {
-            return output::line(&self.banner(place));
+            return output::line(&self.banner(location));
         }
         output::json(self)
     }
 
-    fn banner(&self, place: &PlaceArgs) -> String {
+    fn banner(&self, location: &LocationArgs) -> String {
         let below =
             |url: &Option<String>, path: &str| url.as_ref().map(|url| format!("{url}{path}"));
         let results = self.results.clone().filter(|_| self.results != self.api);
@@ -58,11 +58,14 @@ impl Ready {
             // The address of a database may hold a password.
             (
                 "Database",
-                place.database.as_ref().map(|_| "PostgreSQL".to_owned()),
+                location.database.as_ref().map(|_| "PostgreSQL".to_owned()),
             ),
             (
                 "Data",
-                place.data.as_ref().map(|data| data.display().to_string()),
+                location
+                    .data
+                    .as_ref()
+                    .map(|data| data.display().to_string()),
             ),
         ];
         let mut banner = format!(
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn people_read_every_address_and_no_password() {
-        let place = PlaceArgs {
+        let location = LocationArgs {
             data: Some("/srv/data".into()),
             database: Some("postgres://user:secret@host/name".to_owned()),
             database_connections: 10,
@@ -107,7 +110,7 @@ mod tests {
             metrics: url(5),
             ..Ready::default()
         };
-        let banner = ready.banner(&place);
+        let banner = ready.banner(&location);
         for expected in [
             "API        http://127.0.0.1:1/api/v1/upscales",
             "Clients    http://127.0.0.1:1/clients",

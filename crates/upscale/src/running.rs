@@ -59,11 +59,11 @@ impl Running {
     /// Runs one of the operator's commands on the same data and gives what it prints.
     pub(crate) fn operate(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let output = self.command(arguments).arg("--json").output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),
             "{arguments:?} failed: {}",
-            said.trim()
+            reported.trim()
         );
         serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}"))
     }

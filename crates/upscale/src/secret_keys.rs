@@ -5,14 +5,14 @@ use std::{os::unix::fs::PermissionsExt, path::Path};
 use anyhow::{Context, bail};
 use upscale_store::{SecretKeys, Store};
 
-use crate::args::PlaceArgs;
+use crate::args::LocationArgs;
 
 /// Of the file of `--secret-key-file`; none where none is named.
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
-pub(crate) fn read(place: &PlaceArgs) -> anyhow::Result<Option<SecretKeys>> {
-    let Some(path) = &place.secret_key_file else {
+pub(crate) fn read(location: &LocationArgs) -> anyhow::Result<Option<SecretKeys>> {
+    let Some(path) = &location.secret_key_file else {
         return Ok(None);
     };
     let read = || -> anyhow::Result<SecretKeys> {
@@ -32,11 +32,11 @@ pub(crate) fn is_exposed(path: &Path) -> bool {
 ///
 /// # Errors
 /// When a secret is sealed and does not open: neither second factors nor result links would work.
-pub(crate) async fn seal(store: &Store, place: &PlaceArgs) -> anyhow::Result<()> {
+pub(crate) async fn seal(store: &Store, location: &LocationArgs) -> anyhow::Result<()> {
     if let Some(why) = store.secrets_report().await?.unreadable {
         bail!(why);
     }
-    if let Some(path) = place
+    if let Some(path) = location
         .secret_key_file
         .as_deref()
         .filter(|path| is_exposed(path))

@@ -21,7 +21,7 @@ use tokio::{
 use upscale_api::{ApiState, ServeLimits};
 use upscale_pipeline::kernels;
 use upscale_store::StoreOptions;
-use upscale_worker::{HousekeepingOptions, Worker, keep_house};
+use upscale_worker::{MaintenanceOptions, Worker, maintain};
 
 use crate::{
     args::{ProcessArgs, Role, WorkArgs},
@@ -78,9 +78,9 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
         tell_slots(work, &models);
     }
     let _alone = lock_directory(role).await?;
-    let data = Data::open(role.place, store_options(role.process)).await?;
+    let data = Data::open(role.location, store_options(role.process)).await?;
     if role.front.is_some() {
-        secret_keys::seal(&data.store, role.place).await?;
+        secret_keys::seal(&data.store, role.location).await?;
     }
     let (stop, stopped) = watch::channel(false);
     let mut parts = Parts::new();
@@ -116,7 +116,7 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
     check_engine(role, state.as_ref()).await?;
     parts.spawn(work(role, &models, data, stopped)?);
     has_started.store(true, Ordering::Relaxed);
-    ready.say(role.place)?;
+    ready.announce(role.location)?;
     tracing::info!(api = ready.api, results = ready.results, "ready");
     until_over(signals, parts, stop, state, role.process.drain_delay).await
 }
@@ -175,7 +175,11 @@ fn readiness(state: Option<&ApiState>, data: &Data, has_started: &Arc<AtomicBool
 
 /// A database on a server is for several processes; a directory is for one `serve`.
 async fn lock_directory(role: &Role<'_>) -> anyhow::Result<Option<ServeLock>> {
-    match (role.share_data, &role.place.data, &role.place.database) {
+    match (
+        role.share_data,
+        &role.location.data,
+        &role.location.database,
+    ) {
         (Some(shared), Some(directory), None) => ServeLock::take(directory, shared).await.map(Some),
         _ => Ok(None),
     }
@@ -250,14 +254,14 @@ fn work(
         Some(args) => worker_options(args, role.process, models)?,
         None => None,
     };
-    let chores = HousekeepingOptions {
+    let maintenance = MaintenanceOptions {
         only_tasks: role.front.is_none(),
         owners: owners.clone(),
-        ..HousekeepingOptions::default()
+        ..MaintenanceOptions::default()
     };
     let worker = match options {
         Some(mut options) => {
-            options.housekeeping = Some(chores.clone());
+            options.maintenance = Some(maintenance.clone());
             options.owners = owners;
             Some(Worker::new(store.clone(), results.clone(), options)?)
         }
@@ -266,7 +270,7 @@ fn work(
     Ok(async move {
         match worker {
             Some(worker) => worker.run(until(stopped)).await,
-            None => keep_house(&store, &results, chores, until(stopped)).await,
+            None => maintain(&store, &results, maintenance, until(stopped)).await,
         }
         Ok(())
     })

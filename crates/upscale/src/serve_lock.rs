@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 const FILE_NAME: &str = "serve.lock";
 /// One that was killed holds its lock until the kernel has ended it, which a busy disk may delay: who restarts it must not
 /// have to do so twice.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Held until it is dropped, by this process alone: children do not inherit it.
@@ -30,13 +30,13 @@ impl ServeLock {
     /// # Errors
     /// When another `serve` works there, or the directory cannot be written.
     pub(crate) async fn take(directory: &Path, shared: bool) -> anyhow::Result<Self> {
-        Self::take_within(directory, shared, PATIENCE).await
+        Self::take_within(directory, shared, WAIT_MAX).await
     }
 
     async fn take_within(
         directory: &Path,
         shared: bool,
-        patience: Duration,
+        wait_max: Duration,
     ) -> anyhow::Result<Self> {
         let shown = directory.display();
         let mut lock = open(directory).with_context(|| format!("the data directory {shown}"))?;
@@ -48,7 +48,7 @@ impl ServeLock {
             };
             match tried {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => {
+                Err(TryLockError::WouldBlock) if begun.elapsed() < wait_max => {
                     sleep(LOOK_AGAIN).await;
                 }
                 Err(TryLockError::WouldBlock) => bail!("{}", refusal(directory)),

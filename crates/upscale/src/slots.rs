@@ -12,7 +12,7 @@ pub(crate) const SERVICE_BYTES: u64 = 128 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slots {
     pub(crate) count: u32,
-    /// For people.
+    /// Reason for the count, a sentence for the log and `doctor`.
     pub(crate) why: String,
     /// Whether all of them at work may need more memory than there is.
     pub(crate) is_too_many: bool,

@@ -127,10 +127,10 @@ mod tests {
     async fn what_is_no_socket_is_left_alone() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("notes.txt");
-        fs::write(&path, "of somebody").unwrap();
+        fs::write(&path, "of someone").unwrap();
         let refused = listen(&path, 0o600).unwrap_err();
         assert!(refused.to_string().contains("no socket"), "{refused}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "of somebody");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "of someone");
         let nowhere = listen(&folder.path().join("no/folder/s"), 0o600).unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
     }

@@ -223,16 +223,16 @@ mod tests {
     use super::*;
 
     type Answers = Arc<Vec<(u16, String)>>;
-    type Heard = Arc<Mutex<Vec<(HeaderMap, String)>>>;
+    type Received = Arc<Mutex<Vec<(HeaderMap, String)>>>;
 
     /// A Stripe on loopback that answers with these, one after the other; the last one forever.
-    async fn fake(answers: &[(u16, &str)]) -> (String, Heard) {
-        let heard = Heard::default();
+    async fn fake(answers: &[(u16, &str)]) -> (String, Received) {
+        let received = Received::default();
         let answers: Vec<(u16, String)> = answers
             .iter()
             .map(|&(status, body)| (status, body.to_owned()))
             .collect();
-        let state = (Arc::clone(&heard), Arc::new(answers));
+        let state = (Arc::clone(&received), Arc::new(answers));
         let router = Router::new()
             .route("/v1/checkout/sessions", post(answer))
             .with_state(state);
@@ -244,17 +244,17 @@ mod tests {
             upscale_api::ServeLimits::default(),
             std::future::pending(),
         ));
-        (api, heard)
+        (api, received)
     }
 
     async fn answer(
-        State((heard, answers)): State<(Heard, Answers)>,
+        State((received, answers)): State<(Received, Answers)>,
         headers: HeaderMap,
         body: String,
     ) -> impl IntoResponse {
-        let mut heard = heard.lock().unwrap();
-        heard.push((headers, body));
-        let (status, body) = answers[(heard.len() - 1).min(answers.len() - 1)].clone();
+        let mut received = received.lock().unwrap();
+        received.push((headers, body));
+        let (status, body) = answers[(received.len() - 1).min(answers.len() - 1)].clone();
         (StatusCode::from_u16(status).unwrap(), body)
     }
 
@@ -279,15 +279,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_is_asked_for_as_stripe_documents_it() {
-        let (api, heard) =
+        let (api, received) =
             fake(&[(200, r#"{"id":"cs_1","url":"https://checkout.example/1"}"#)]).await;
         let order = order();
         let url = open_session(&api, "sk_test_1").unwrap()(order.clone())
             .await
             .unwrap();
         assert_eq!(url, "https://checkout.example/1");
-        let heard = heard.lock().unwrap();
-        let (headers, body) = &heard[0];
+        let received = received.lock().unwrap();
+        let (headers, body) = &received[0];
         assert_eq!(headers["authorization"], "Bearer sk_test_1");
         assert_eq!(headers["stripe-version"], API_VERSION);
         assert_eq!(headers["idempotency-key"], order.checkout.id.as_str());
@@ -321,15 +321,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_passing_fault_is_tried_again_with_the_same_key() {
-        let (api, heard) =
+        let (api, received) =
             fake(&[(500, ""), (200, r#"{"url":"https://checkout.example/1"}"#)]).await;
         assert!(
             open_session(&api, "sk_test_1").unwrap()(order())
                 .await
                 .is_ok()
         );
-        let heard = heard.lock().unwrap();
-        let keys: Vec<_> = heard
+        let received = received.lock().unwrap();
+        let keys: Vec<_> = received
             .iter()
             .map(|(headers, _)| &headers["idempotency-key"])
             .collect();
@@ -340,7 +340,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_is_told_by_type_and_code_and_without_anything_secret() {
         let refusal = r#"{"error":{"type":"invalid_request_error","code":"amount_too_small","message":"sk_test_1 says a+b@example.org"}}"#;
-        let (api, heard) = fake(&[(400, refusal)]).await;
+        let (api, received) = fake(&[(400, refusal)]).await;
         let error = open_session(&api, "sk_test_1").unwrap()(order())
             .await
             .unwrap_err();
@@ -353,7 +353,7 @@ mod tests {
             !words.contains("sk_test_1") && !words.contains("example.org"),
             "{words}"
         );
-        assert_eq!(heard.lock().unwrap().len(), 1);
+        assert_eq!(received.lock().unwrap().len(), 1);
     }
 
     #[tokio::test]
@@ -367,8 +367,8 @@ mod tests {
                     .is_err()
             );
         }
-        let nobody = open_session("http://127.0.0.1:1", "sk_test_1").unwrap()(order()).await;
-        assert!(nobody.unwrap_err().to_string().contains("not reached"));
+        let unreachable = open_session("http://127.0.0.1:1", "sk_test_1").unwrap()(order()).await;
+        assert!(unreachable.unwrap_err().to_string().contains("not reached"));
     }
 
     #[test]

@@ -93,7 +93,7 @@ async fn list(
     limit: u32,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let filter = match account {
         Some(account) => OperatorTaskFilter::OfAccount(account_id(account)?),
         None if refund_pending => OperatorTaskFilter::RefundPending,
@@ -106,7 +106,7 @@ async fn list(
 }
 
 async fn show(id: &str, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let found = find(&store, id.trim()).await?;
     if found.is_empty() {
         bail!("there is no task {id}");
@@ -135,7 +135,7 @@ async fn find(store: &Store, id: &str) -> anyhow::Result<Vec<OperatorTask>> {
 }
 
 async fn refund(task: &str, action: &ActionArgs, data: &DataArgs) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let Some(id) = TaskId::parse(task.trim()) else {
         bail!("there is no task {task}");
     };

@@ -167,7 +167,7 @@ fn to_otel(span: Span) -> SpanData {
         parent_span_is_remote: span.parent == Some(SpanId::root_of(span.trace)),
         span_kind: match span.kind {
             SpanKind::Request => otel::SpanKind::Server,
-            SpanKind::Turn => otel::SpanKind::Consumer,
+            SpanKind::Attempt => otel::SpanKind::Consumer,
             SpanKind::Part => otel::SpanKind::Internal,
         },
         name: span.name,

@@ -74,7 +74,7 @@ async fn create(
     link: &LinkArgs,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_store(&data.place, StoreOptions::default()).await?;
+    let store = open_store(&data.location, StoreOptions::default()).await?;
     let id = account.map(account_id).transpose()?;
     match store.users().create(id.as_ref(), email, None).await? {
         UserOutcome::Created(user) => print_link(&store, &user, link, data.json).await,
@@ -89,7 +89,7 @@ async fn reset_password(
     link: &LinkArgs,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let find = async || {
         let user = store.users().find(email).await?;
         user.with_context(|| {
@@ -133,7 +133,7 @@ async fn print_link(
 }
 
 async fn list(data: &DataArgs) -> anyhow::Result<()> {
-    let users = open_existing_store(&data.place)
+    let users = open_existing_store(&data.location)
         .await?
         .users()
         .list()

@@ -129,7 +129,7 @@ fn every_variable_that_the_packages_set_is_a_flag() {
 }
 
 #[test]
-fn the_image_runs_one_binary_as_nobody() {
+fn the_image_runs_one_binary_as_an_unprivileged_user() {
     let file = read("packages/docker/Dockerfile");
     let lines: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
     let last_stage = lines

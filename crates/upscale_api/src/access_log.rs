@@ -17,7 +17,7 @@ use upscale_core::{
     Fact, KeyId, RequestId, Span, SpanId, SpanKind, TaskId, TraceId, TraceParent, record_span,
 };
 
-use crate::{error::ApiError, refusal_log::RefusalLog, trail::Trail};
+use crate::{error::ApiError, refusal_log::RefusalLog, request_context::RequestContext};
 
 /// The kind of refused pages, whose errors have no code.
 const PAGE: &str = "page";
@@ -36,7 +36,7 @@ pub(crate) struct PagesOf(pub(crate) &'static str);
 
 /// The line of one request, written once: with its answer, or when the client goes away before it.
 pub(crate) struct Line {
-    trail: Arc<Trail>,
+    context: Arc<RequestContext>,
     refusals: Arc<RefusalLog>,
     method: &'static str,
     route: Option<MatchedPath>,
@@ -48,9 +48,13 @@ pub(crate) struct Line {
 
 impl Line {
     /// Starts the clock.
-    pub(crate) fn begin(trail: &Arc<Trail>, refusals: &Arc<RefusalLog>, request: &Request) -> Self {
+    pub(crate) fn begin(
+        context: &Arc<RequestContext>,
+        refusals: &Arc<RefusalLog>,
+        request: &Request,
+    ) -> Self {
         Self {
-            trail: Arc::clone(trail),
+            context: Arc::clone(context),
             refusals: Arc::clone(refusals),
             method: known_method(request.method()),
             route: request.extensions().get::<MatchedPath>().cloned(),
@@ -76,7 +80,7 @@ impl Line {
     }
 
     fn log_trouble(&self, error: Option<&ApiError>, page: Option<&PageTrouble>) {
-        let request_id = self.trail.request_id.as_str();
+        let request_id = self.context.request_id.as_str();
         let (detail, is_broken) = match (error, page) {
             (Some(ApiError::Internal { detail }), _) => (detail, true),
             (Some(ApiError::Unavailable { detail, .. }), _) => (detail, false),
@@ -108,7 +112,7 @@ impl Line {
 
     /// Time that the caller asked to be held, which is no time of ours.
     fn held(&self) -> Duration {
-        self.trail.held.get().copied().unwrap_or_default()
+        self.context.held.get().copied().unwrap_or_default()
     }
 
     fn route(&self) -> &str {
@@ -117,7 +121,7 @@ impl Line {
 
     /// A span for requests that are about a task: the others belong to no trace, and lines and counts are theirs.
     fn trace(&self, status: Option<u16>, error_code: Option<&str>) {
-        if let Some(task) = self.trail.task_id.get() {
+        if let Some(task) = self.context.task_id.get() {
             record_span(|| self.span(task, status, error_code));
         }
     }
@@ -127,16 +131,16 @@ impl Line {
         let word = |text: &str| Fact::Word(text.to_owned());
         let name = format!("{method} {route}");
         let mut span = Span::ending_now(task, name, SpanKind::Request, self.started.elapsed())
-            .with("upscale.request", word(self.trail.request_id.as_str()))
+            .with("upscale.request", word(self.context.request_id.as_str()))
             .with("http.request.method", word(method))
             .with("http.route", word(route));
         if let Some(status) = status {
             span = span.with("http.response.status_code", Fact::Number(status.into()));
         }
-        if let Some((account, _)) = self.trail.caller.get() {
+        if let Some((account, _)) = self.context.caller.get() {
             span = span.with("upscale.account", word(account.as_str()));
         }
-        if self.trail.made_the_task.get().is_some() {
+        if self.context.made_the_task.get().is_some() {
             (span.id, span.parent) = (SpanId::root_of(TraceId::of(task)), None);
         }
         if let Some(code) = error_code {
@@ -150,18 +154,22 @@ impl Line {
     }
 
     fn log(&self, status: Option<u16>, error_code: Option<&str>) {
-        let caller = self.trail.caller.get();
+        let caller = self.context.caller.get();
         tracing::info!(
-            request_id = self.trail.request_id.as_str(),
+            request_id = self.context.request_id.as_str(),
             method = self.method,
             route = self.route(),
             status,
             micros = self.started.elapsed().as_micros() as u64,
-            held_micros = self.trail.held.get().map(|held| held.as_micros() as u64),
+            held_micros = self.context.held.get().map(|held| held.as_micros() as u64),
             account_id = caller.map(|(account, _)| account.as_str()),
             key_id = caller.and_then(|(_, key)| key.as_ref()).map(KeyId::as_str),
-            task_id = self.trail.task_id.get().map(|task| task.as_str()),
-            trace_id = self.trail.task_id.get().map(|task| TraceId::of(task).hex()),
+            task_id = self.context.task_id.get().map(|task| task.as_str()),
+            trace_id = self
+                .context
+                .task_id
+                .get()
+                .map(|task| TraceId::of(task).hex()),
             error_code,
             "request"
         );
@@ -264,10 +272,10 @@ pub(crate) mod tests {
         let written = Written::default();
         let request = Request::builder().method("BREW").uri("/a/path?of=secrets");
         let request = request.body(Body::empty()).unwrap();
-        let trail = Arc::new(Trail::of(RequestId::random().unwrap()));
+        let context = Arc::new(RequestContext::of(RequestId::random().unwrap()));
         let refusals = Arc::new(RefusalLog::new(1));
         tracing::subscriber::with_default(subscriber(&written), || {
-            end(Line::begin(&trail, &refusals, &request));
+            end(Line::begin(&context, &refusals, &request));
         });
         let bytes = written.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
@@ -291,15 +299,15 @@ pub(crate) mod tests {
     #[test]
     fn of_many_refusals_a_few_have_lines_and_every_success_has_one() {
         let refused = |line: Line| {
-            let (trail, refusals) = (Arc::clone(&line.trail), Arc::clone(&line.refusals));
+            let (context, refusals) = (Arc::clone(&line.context), Arc::clone(&line.refusals));
             let request = Request::new(Body::empty());
             line.write(&ApiError::InvalidApiKey.into_response());
             for _ in 0..100 {
-                let more = Line::begin(&trail, &refusals, &request);
+                let more = Line::begin(&context, &refusals, &request);
                 more.write(&ApiError::InvalidApiKey.into_response());
             }
             for _ in 0..5 {
-                Line::begin(&trail, &refusals, &request).write(&Response::new(Body::empty()));
+                Line::begin(&context, &refusals, &request).write(&Response::new(Body::empty()));
             }
         };
         let log = logged(refused);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::places::PlaceLimits;
+use crate::permits::PermitLimits;
 
 /// What one request may take and how often one caller may come; the defaults are the contract's.
 #[derive(Debug, Clone)]
@@ -14,8 +14,8 @@ pub struct ApiLimits {
     /// A body has arrived after this long or the request ends with 400.
     pub body_timeout: Duration,
     /// Requests answered and bodies awaited at a time, by class of caller; beyond, 503.
-    pub places: PlaceLimits,
-    /// Failing authentications a minute from one address before 429 takes the place of 401. A valid key is
+    pub permits: PermitLimits,
+    /// Failing authentications a minute from one address before 429 replaces 401. A valid key is
     /// never refused for what others at its address do: many customers may share a proxy.
     pub failing_auth_per_minute: u32,
     /// Reads a second of one account before 429; ten times as many at once. 20 active tasks polled every
@@ -39,7 +39,7 @@ impl Default for ApiLimits {
         Self {
             request_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(5),
-            places: PlaceLimits::default(),
+            permits: PermitLimits::default(),
             failing_auth_per_minute: FAILING_AUTH_PER_MINUTE,
             reads_per_second: READS_PER_SECOND,
             trusted_proxies: Vec::new(),

@@ -55,7 +55,7 @@ fn is_trusted(address: &IpAddr, trusted_proxies: &[IpNet]) -> bool {
     trusted_proxies.iter().any(|net| net.contains(address))
 }
 
-/// The client's address, for handlers whose places are counted by it.
+/// The client's address, for handlers whose permits are counted by it.
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 impl FromRequestParts<ApiState> for ClientAddress {

@@ -1,4 +1,4 @@
-//! One open connection and what it is doing, so that one which only holds a place can be told from one at work: hyper has
+//! One open connection and what it is doing, so that one which only holds a permit can be told from one at work: hyper has
 //! no idle time apart from its header time and no write time. Anyone who has to give way is chosen in `connections.rs`.
 
 use std::{

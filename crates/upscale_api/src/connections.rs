@@ -29,22 +29,22 @@ struct Open {
 }
 
 /// Removes its connection from the list when dropped.
-pub(crate) struct Place {
+pub(crate) struct Permit {
     pub(crate) connection: Arc<Connection>,
     number: u64,
     connections: Arc<Connections>,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.connections.lock().remove(self.number);
         gauge!("upscale_connections").decrement(1.0);
     }
 }
 
-/// Why a newcomer gets no place.
+/// Why a newcomer gets no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlace {
+pub(crate) enum NoPermit {
     /// All connections are at work or have only just come.
     AllAtWork,
     /// Its address has its share, and all of them are at work.
@@ -77,7 +77,7 @@ impl Open {
 
     /// The newcomer's own address pays for it where that has its share, however young its others are: who opens
     /// thousands displaces itself.
-    fn make_room_of(&mut self, network: IpAddr, limits: &ServeLimits) -> Result<(), NoPlace> {
+    fn make_room_of(&mut self, network: IpAddr, limits: &ServeLimits) -> Result<(), NoPermit> {
         let Some(most) = limits.address_connections_max else {
             return Ok(());
         };
@@ -89,20 +89,20 @@ impl Open {
         };
         let given_up = who_give_way(of_network, share, Duration::ZERO, limits);
         if given_up.is_empty() {
-            return Err(NoPlace::ShareAtWork { share });
+            return Err(NoPermit::ShareAtWork { share });
         }
         self.close(&given_up);
         Ok(())
     }
 
-    fn make_room(&mut self, limits: &ServeLimits) -> Result<(), NoPlace> {
+    fn make_room(&mut self, limits: &ServeLimits) -> Result<(), NoPermit> {
         if self.all.len() < limits.connections_max {
             return Ok(());
         }
         let most = limits.connections_max;
         let given_up = who_give_way(&self.all, most, limits.newcomer_time, limits);
         if given_up.is_empty() {
-            return Err(NoPlace::AllAtWork);
+            return Err(NoPermit::AllAtWork);
         }
         self.close(&given_up);
         Ok(())
@@ -136,13 +136,13 @@ fn who_give_way(
 }
 
 impl Connections {
-    /// A place for a newcomer; when all are taken, or all of its address's, those that have waited longest for their
+    /// A permit for a newcomer; when all are taken, or all of its address's, those that have waited longest for their
     /// clients give way.
-    pub(crate) fn take_place(
+    pub(crate) fn take_permit(
         self: &Arc<Self>,
         network: Option<IpAddr>,
         limits: &ServeLimits,
-    ) -> Result<Place, NoPlace> {
+    ) -> Result<Permit, NoPermit> {
         let mut open = self.lock();
         if let Some(network) = network {
             open.make_room_of(network, limits)?;
@@ -151,7 +151,7 @@ impl Connections {
         let connection = Arc::new(Connection::new(Instant::now(), network));
         let number = open.insert(&connection);
         gauge!("upscale_connections").increment(1.0);
-        Ok(Place {
+        Ok(Permit {
             connection,
             number,
             connections: Arc::clone(self),
@@ -191,8 +191,8 @@ mod tests {
     }
 
     /// Whether the connection has been told to go.
-    async fn is_closed(place: &Place) -> bool {
-        let closed = place.connection.closed();
+    async fn is_closed(permit: &Permit) -> bool {
+        let closed = permit.connection.closed();
         tokio::time::timeout(Duration::from_millis(1), closed)
             .await
             .is_ok()
@@ -202,37 +202,37 @@ mod tests {
     async fn dribblers_give_way_before_the_silent_and_these_before_the_idle_but_none_at_work() {
         let connections = Arc::new(Connections::default());
         let limits = limits(Duration::ZERO);
-        let places: Vec<Place> = (0..4)
-            .map(|_| connections.take_place(None, &limits).unwrap())
+        let permits: Vec<Permit> = (0..4)
+            .map(|_| connections.take_permit(None, &limits).unwrap())
             .collect();
-        let busy = places[0].connection.begin_request();
-        drop(places[1].connection.begin_request());
-        places[3].connection.has_read();
+        let busy = permits[0].connection.begin_request();
+        drop(permits[1].connection.begin_request());
+        permits[3].connection.has_read();
         let mut newcomers = Vec::new();
         for expected in [3, 2, 1] {
-            let newcomer = connections.take_place(None, &limits).unwrap();
+            let newcomer = connections.take_permit(None, &limits).unwrap();
             newcomers.push((newcomer.connection.begin_request(), newcomer));
-            assert!(is_closed(&places[expected]).await, "place {expected}");
+            assert!(is_closed(&permits[expected]).await, "permit {expected}");
         }
         assert!(
-            connections.take_place(None, &limits).is_err(),
+            connections.take_permit(None, &limits).is_err(),
             "all are at work"
         );
         drop(busy);
-        assert!(connections.take_place(None, &limits).is_ok());
-        assert!(is_closed(&places[0]).await);
+        assert!(connections.take_permit(None, &limits).is_ok());
+        assert!(is_closed(&permits[0]).await);
     }
 
     #[tokio::test]
     async fn one_that_has_just_come_does_not_give_way() {
         let connections = Arc::new(Connections::default());
         let limits = limits(Duration::from_secs(3_600));
-        let mut places: Vec<Place> = (0..4)
-            .map(|_| connections.take_place(None, &limits).unwrap())
+        let mut permits: Vec<Permit> = (0..4)
+            .map(|_| connections.take_permit(None, &limits).unwrap())
             .collect();
-        assert!(connections.take_place(None, &limits).is_err());
-        places.pop();
-        assert!(connections.take_place(None, &limits).is_ok());
+        assert!(connections.take_permit(None, &limits).is_err());
+        permits.pop();
+        assert!(connections.take_permit(None, &limits).is_ok());
     }
 
     fn address(number: u32) -> Option<IpAddr> {
@@ -240,17 +240,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_with_its_share_displaces_itself_and_nobody_else() {
+    async fn an_address_with_its_share_displaces_itself_and_no_one_else() {
         let connections = Arc::new(Connections::default());
         let limits = ServeLimits {
             connections_max: 90,
             newcomer_time: Duration::from_secs(3_600),
             ..ServeLimits::default()
         };
-        let honest = connections.take_place(address(1), &limits).unwrap();
+        let honest = connections.take_permit(address(1), &limits).unwrap();
         let mut flood = Vec::new();
         for _ in 0..1_000 {
-            flood.push(connections.take_place(address(2), &limits).unwrap());
+            flood.push(connections.take_permit(address(2), &limits).unwrap());
             assert!(connections.lock().by_network[&address(2).unwrap()].len() <= 10);
         }
         assert!(!is_closed(&honest).await);
@@ -260,12 +260,12 @@ mod tests {
             .iter()
             .map(|one| one.connection.begin_request())
             .collect();
-        let refused = connections.take_place(address(2), &limits).err();
+        let refused = connections.take_permit(address(2), &limits).err();
         assert!(
-            matches!(refused, Some(NoPlace::ShareAtWork { share: 9 | 10 })),
+            matches!(refused, Some(NoPermit::ShareAtWork { share: 9 | 10 })),
             "{refused:?}"
         );
-        assert!(connections.take_place(address(3), &limits).is_ok());
+        assert!(connections.take_permit(address(3), &limits).is_ok());
         drop((busy, flood, honest));
         let open = connections.lock();
         assert!(open.all.is_empty() && open.by_network.is_empty());
@@ -278,17 +278,17 @@ mod tests {
             header_timeout: Duration::ZERO,
             ..limits(Duration::ZERO)
         };
-        let take = || connections.take_place(None, &limits).unwrap();
-        let places = [take(), take(), take(), take()];
-        places[1].connection.has_read();
-        let busy = places[2].connection.begin_request();
-        let waiting = places[2].connection.begin_waiting(false);
-        drop(places[3].connection.begin_request());
+        let take = || connections.take_permit(None, &limits).unwrap();
+        let permits = [take(), take(), take(), take()];
+        permits[1].connection.has_read();
+        let busy = permits[2].connection.begin_request();
+        let waiting = permits[2].connection.begin_waiting(false);
+        drop(permits[3].connection.begin_request());
         let mut newcomers = Vec::new();
         for expected in [3, 1, 2, 0] {
             let newcomer = take();
             newcomers.push((newcomer.connection.begin_request(), newcomer));
-            assert!(is_closed(&places[expected]).await, "place {expected}");
+            assert!(is_closed(&permits[expected]).await, "permit {expected}");
         }
         drop((waiting, busy));
     }

@@ -19,17 +19,17 @@ use crate::{
     create_body::CreateBody,
     error::ApiError,
     extract::Writer,
-    places::Owner,
+    permits::Owner,
     request_body::{self, Allowance, NoBody},
+    request_context::{Followed, RequestContext},
     task_body::task_response,
-    trail::{Followed, Trail},
     waiting::Wish,
 };
 
 /// Creates one task, or answers with the one this key already named.
 pub(crate) async fn create_upscale(
     State(state): State<ApiState>,
-    Followed(trail): Followed,
+    Followed(context): Followed,
     Writer(caller): Writer,
     connection: Option<Extension<Arc<Connection>>>,
     wish: Wish,
@@ -38,19 +38,19 @@ pub(crate) async fn create_upscale(
 ) -> Result<Response, ApiError> {
     let owner = Owner::Account(caller.account_id);
     {
-        let _place = state.places.keyed.take(owner)?;
-        count_request(&state, &trail, &caller.account_id).await?;
+        let _permit = state.permits.keyed.take(owner)?;
+        count_request(&state, &context, &caller.account_id).await?;
     }
     let body = read_body(&state, body, owner, connection.map(|found| found.0)).await?;
     let (task, is_replay) = {
-        let _place = state.places.keyed.take(owner)?;
+        let _permit = state.permits.keyed.take(owner)?;
         let body = CreateBody::parse(&headers, &body)?;
         let key = idempotency_key(&headers)?;
         let new_task = body.into_task()?;
-        order(&state, &trail, &caller.account_id, &key, &new_task).await?
+        order(&state, &context, &caller.account_id, &key, &new_task).await?
     };
     // The task is durable: a caller who loses this answer finds it by its key.
-    let held = state.hold(&trail, &wish, task).await;
+    let held = state.hold(&context, &wish, task).await;
     let mut response = accepted(&state, &held.task).await?;
     held.write(&mut response);
     if is_replay {
@@ -64,15 +64,15 @@ pub(crate) async fn create_upscale(
 /// only what was accepted before is answered.
 pub(crate) async fn order(
     state: &ApiState,
-    trail: &Trail,
+    context: &RequestContext,
     account: &AccountId,
     key: &IdempotencyKey,
     new_task: &NewTask,
 ) -> Result<(Task, bool), ApiError> {
-    let (request, tasks) = (&trail.request_id, state.store.tasks());
+    let (request, tasks) = (&context.request_id, state.store.tasks());
     let outcome = match state.storage.check() {
         Ok(()) => {
-            let api_key = trail.caller.get().and_then(|(_, key)| *key);
+            let api_key = context.caller.get().and_then(|(_, key)| *key);
             tasks
                 .create_by(api_key, account, key, new_task, request)
                 .await
@@ -89,24 +89,24 @@ pub(crate) async fn order(
     count(&outcome);
     let (task, is_replay) = match outcome {
         CreateOutcome::Created(task) => {
-            let _ = trail.made_the_task.set(());
+            let _ = context.made_the_task.set(());
             (task, false)
         }
         CreateOutcome::Replayed(task) => (task, true),
         refused => return Err(refusal(refused)),
     };
-    let _ = trail.task_id.set(task.id);
+    let _ = context.task_id.set(task.id);
     Ok((task, is_replay))
 }
 
 /// Every authenticated create counts, whatever becomes of it; from here on every answer shows the window.
 pub(crate) async fn count_request(
     state: &ApiState,
-    trail: &Trail,
+    context: &RequestContext,
     account: &AccountId,
 ) -> Result<(), ApiError> {
     let window = state.store.accounts().count_create_request(account).await?;
-    let _ = trail.window.set(window);
+    let _ = context.window.set(window);
     if window.allowed {
         return Ok(());
     }
@@ -126,7 +126,7 @@ async fn read_body(
     let allowance = Allowance {
         bytes_max: limits::BODY_BYTES_MAX,
         deadline: state.limits.body_timeout,
-        pool: &state.places.keyed_bodies,
+        pool: &state.permits.keyed_bodies,
         owner,
         is_known: true,
         connection,

@@ -11,7 +11,7 @@ use upscale_core::{Credits, InvalidRequest};
 use upscale_store::StoreError;
 use utoipa::ToSchema;
 
-use crate::{places::Full, request_body::NoBody};
+use crate::{permits::Full, request_body::NoBody};
 
 /// Why a request is not answered with what it asked for. `Display` is the message the customer reads.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -269,7 +269,7 @@ impl From<NoBody> for ApiError {
         let invalid = |text: &str| InvalidRequest::Request(text.to_owned()).into();
         match no_body {
             NoBody::TooSlow => Self::BodyTimeout,
-            NoBody::NoPlace(full) => full.into(),
+            NoBody::NoPermit(full) => full.into(),
             NoBody::Broken => invalid("The request body is incomplete or malformed."),
             NoBody::TooLarge => invalid("The request body is too large."),
         }

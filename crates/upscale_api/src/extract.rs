@@ -9,7 +9,10 @@ use axum::{
 use upscale_core::ApiKey;
 use upscale_store::Caller;
 
-use crate::{api_state::ApiState, client_address::client_address, error::ApiError, trail::Trail};
+use crate::{
+    api_state::ApiState, client_address::client_address, error::ApiError,
+    request_context::RequestContext,
+};
 
 /// Uses of a key are recorded to the minute, so that reading a task is not a write.
 const KEY_USE_SECONDS: i64 = 60;
@@ -66,8 +69,8 @@ async fn authenticate(parts: &Parts, state: &ApiState) -> Result<Caller, ApiErro
         Err(error) => return Err(refuse(error, parts, state)),
     };
     let caller = found.ok_or_else(|| refuse(ApiError::InvalidApiKey, parts, state))?;
-    if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
-        let _ = trail.caller.set((caller.account_id, Some(caller.key_id)));
+    if let Some(context) = parts.extensions.get::<Arc<RequestContext>>() {
+        let _ = context.caller.set((caller.account_id, Some(caller.key_id)));
     }
     record_use(&caller, state).await;
     Ok(caller)

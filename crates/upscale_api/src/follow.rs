@@ -13,8 +13,8 @@ use axum::{
 use upscale_core::{InvalidRequest, RequestId};
 
 use crate::{
-    access_log::Line, error::ApiError, leftover::Leftover, rate_headers, refusal_log::RefusalLog,
-    request_body::connection_of_request, trail::Trail,
+    access_log::Line, error::ApiError, rate_headers, refusal_log::RefusalLog,
+    request_body::connection_of_request, request_context::RequestContext, unread_body::UnreadBody,
 };
 
 /// Wraps every route and fallback of both listeners.
@@ -28,11 +28,11 @@ pub(crate) async fn follow(
         let wait = [(header::RETRY_AFTER, "1")];
         return (StatusCode::SERVICE_UNAVAILABLE, wait).into_response();
     };
-    let trail = Arc::new(Trail::of(request_id));
-    request.extensions_mut().insert(Arc::clone(&trail));
-    let line = Line::begin(&trail, &refusals, &request);
+    let context = Arc::new(RequestContext::of(request_id));
+    request.extensions_mut().insert(Arc::clone(&context));
+    let line = Line::begin(&context, &refusals, &request);
     let is_head = request.method() == Method::HEAD;
-    let response = answer(&trail, request, next).await;
+    let response = answer(&context, request, next).await;
     line.write(&response);
     if is_head {
         return without_body(response);
@@ -40,24 +40,24 @@ pub(crate) async fn follow(
     response
 }
 
-async fn answer(trail: &Trail, request: Request, next: Next) -> Response {
+async fn answer(context: &RequestContext, request: Request, next: Next) -> Response {
     // Hyper drops a Content-Length beside a Transfer-Encoding unseen; a proxy in front may have believed
     // it. Whatever follows on this connection could be a smuggled request, so nothing may follow.
     let must_close = request.headers().contains_key(header::TRANSFER_ENCODING);
     let connection = connection_of_request(&request);
-    let (request, leftover) = Leftover::share(request);
+    let (request, unread) = UnreadBody::share(request);
     let answer = match check_host(&request) {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     };
-    let mut response = finish(trail, answer);
+    let mut response = finish(context, answer);
     if must_close {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
-    if let Some(leftover) = leftover {
+    if let Some(unread) = unread {
         let _waiting = connection.as_ref().map(|one| one.begin_waiting(false));
-        leftover.discard(response.headers()).await;
+        unread.discard(response.headers()).await;
     }
     response
 }
@@ -72,8 +72,8 @@ fn check_host(request: &Request) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn finish(trail: &Trail, mut response: Response) -> Response {
-    let id = trail.request_id.as_str();
+fn finish(context: &RequestContext, mut response: Response) -> Response {
+    let id = context.request_id.as_str();
     if let Some(error) = response.extensions().get::<ApiError>() {
         let body = serde_json::to_vec(&error.body(id)).unwrap_or_default();
         let headers = response.headers_mut();
@@ -93,7 +93,7 @@ fn finish(trail: &Trail, mut response: Response) -> Response {
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
-    if let Some(window) = trail.window.get() {
+    if let Some(window) = context.window.get() {
         rate_headers::write(window, headers);
     }
     response

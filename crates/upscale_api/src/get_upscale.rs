@@ -11,37 +11,37 @@ use crate::{
     api_state::ApiState,
     error::ApiError,
     extract::Reader,
-    places::Owner,
+    permits::Owner,
+    request_context::Followed,
     results::etag_matches,
-    task_body::{add_reading_headers, task_response},
-    trail::Followed,
+    task_body::{add_poll_headers, task_response},
     waiting::Wish,
 };
 
 /// Reads one task of the caller's account; what is not theirs does not exist.
 pub(crate) async fn get_upscale(
     State(state): State<ApiState>,
-    Followed(trail): Followed,
+    Followed(context): Followed,
     Reader(caller): Reader,
     id: Result<Path<String>, PathRejection>,
     wish: Wish,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let task = find(&state, &caller.account_id, id).await?;
-    let _ = trail.task_id.set(task.id);
-    let held = state.hold(&trail, &wish, task).await;
+    let _ = context.task_id.set(task.id);
+    let held = state.hold(&context, &wish, task).await;
     let mut response = read(&state, &held.task, &headers).await?;
     held.write(&mut response);
     Ok(response)
 }
 
-/// In a place of the keyed, which is free again while the request is held.
+/// In a permit of the keyed, which is free again while the request is held.
 async fn find(
     state: &ApiState,
     account: &AccountId,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Task, ApiError> {
-    let _place = state.places.keyed.take(Owner::Account(*account))?;
+    let _permit = state.permits.keyed.take(Owner::Account(*account))?;
     state.throttle.count_read(account)?;
     let id = id
         .ok()
@@ -55,7 +55,7 @@ async fn read(state: &ApiState, task: &Task, headers: &HeaderMap) -> Result<Resp
     let etag = state_etag(task, state.store.now());
     let mut response = if etag_matches(headers, &etag) {
         let mut unchanged = StatusCode::NOT_MODIFIED.into_response();
-        add_reading_headers(task, state, &mut unchanged);
+        add_poll_headers(task, state, &mut unchanged);
         unchanged
     } else {
         task_response(state, task).await?

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_held_longer_than_thirty_seconds() {
+    fn no_one_is_held_longer_than_thirty_seconds() {
         assert_eq!(seconds(&["wait=30"]), Some(30));
         assert_eq!(seconds(&["wait=31"]), Some(30));
         assert_eq!(seconds(&["wait=18446744073709551615"]), Some(30));

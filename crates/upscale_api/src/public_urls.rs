@@ -23,9 +23,9 @@ pub struct Addresses<'a> {
 /// What clients are told, without a slash at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrls {
-    /// Begins `urls.get`.
+    /// URL of the API without a trailing slash; begins `urls.get`.
     pub base_url: String,
-    /// Begins `result.url`.
+    /// URL of result links without a trailing slash; begins `result.url`.
     pub result_url: String,
 }
 
@@ -145,8 +145,8 @@ mod tests {
         base_url: &str,
         result_url: &str,
     ) -> Result<(String, String), String> {
-        let said = |text: &'static str| (!text.is_empty()).then_some(text);
-        let leaked = |text: &str| said(Box::leak(text.to_owned().into_boxed_str()));
+        let reported = |text: &'static str| (!text.is_empty()).then_some(text);
+        let leaked = |text: &str| reported(Box::leak(text.to_owned().into_boxed_str()));
         let decided = PublicUrls::decide(&Addresses {
             api: api.parse().unwrap(),
             results: leaked(results).map(|address| address.parse().unwrap()),

@@ -1,5 +1,5 @@
 //! Reads the bodies of requests: up to a size, until a deadline, and no slower than a rate where the sender is unknown.
-//! A body that comes at once needs no place; one that makes us wait takes one of its class.
+//! A body that comes at once needs no permit; one that makes us wait takes one of its class.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,12 +14,12 @@ use upscale_core::InvalidRequest;
 
 use crate::{
     connection::Connection,
-    places::{Full, Owner, Pool},
+    permits::{Full, Owner, Pool},
 };
 
 /// A body that is complete within this was sent with its head.
 const AT_ONCE: Duration = Duration::from_millis(20);
-/// Who finds no place is told so after this: a crowd that comes back at once would turn as fast as we refuse it, and
+/// Who finds no permit is told so after this: a crowd that comes back at once would turn as fast as we refuse it, and
 /// holding a connection costs less than another head.
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
 /// Bytes a second that a caller without a key keeps up after the first second: 16 KiB, the largest form, within the
@@ -48,7 +48,7 @@ pub(crate) enum NoBody {
     TooSlow,
     /// Broken off or badly framed.
     Broken,
-    NoPlace(Full),
+    NoPermit(Full),
 }
 
 /// The whole body.
@@ -62,16 +62,16 @@ pub(crate) async fn read(body: Body, allowance: Allowance<'_>) -> Result<Bytes, 
     }
     let connection = allowance.connection.as_ref();
     let _waiting = connection.map(|one| one.begin_waiting(allowance.is_known));
-    let place = match allowance.pool.take_or_displace(allowance.owner) {
-        Ok(place) => place,
+    let permit = match allowance.pool.take_or_displace(allowance.owner) {
+        Ok(permit) => permit,
         Err(full) => {
             tokio::time::sleep(REFUSED_AFTER.min(allowance.deadline)).await;
-            return Err(NoBody::NoPlace(full));
+            return Err(NoBody::NoPermit(full));
         }
     };
     tokio::select! {
         done = reading.read_to_end() => done,
-        () = place.displaced() => Err(NoBody::TooSlow),
+        () = permit.displaced() => Err(NoBody::TooSlow),
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use futures_util::{StreamExt, stream};
 
     use super::*;
-    use crate::places::{PlaceLimits, Places};
+    use crate::permits::{PermitLimits, Permits};
 
     /// `count` pieces of `size` bytes, one every `every`, and no end if `is_open`.
     fn dribble(count: usize, size: usize, every: Duration, is_open: bool) -> Body {
@@ -171,11 +171,11 @@ mod tests {
         }
     }
 
-    fn allowance(places: &Places, deadline: Duration, is_unknown: bool) -> Allowance<'_> {
+    fn allowance(permits: &Permits, deadline: Duration, is_unknown: bool) -> Allowance<'_> {
         Allowance {
             bytes_max: 16 * 1_024,
             deadline,
-            pool: &places.unknown_bodies,
+            pool: &permits.unknown_bodies,
             owner: Owner::Operator,
             is_known: !is_unknown,
             connection: None,
@@ -183,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_a_stranger_keeps_up_a_rate_and_one_of_a_customer_a_deadline() {
-        let places = Places::new(&PlaceLimits::default());
+    fn a_body_of_an_unknown_caller_keeps_up_a_rate_and_one_of_a_customer_a_deadline() {
+        let permits = Permits::new(&PermitLimits::default());
         let due = |bytes: usize, is_unknown: bool| {
-            let allowance = allowance(&places, Duration::from_secs(5), is_unknown);
+            let allowance = allowance(&permits, Duration::from_secs(5), is_unknown);
             let mut reading = Reading::new(Body::empty(), &allowance);
             reading.add(Some(&vec![b'x'; bytes].into())).unwrap();
             reading
@@ -194,24 +194,24 @@ mod tests {
                 .duration_since(reading.started)
                 .as_millis()
         };
-        for (bytes, of_a_stranger) in [
+        for (bytes, of_an_unknown_caller) in [
             (0, 1_000),
             (1, 1_000),
             (4_096, 2_000),
             (12 * 1_024, 4_000),
             (16 * 1_024, 5_000),
         ] {
-            assert_eq!(due(bytes, true), of_a_stranger, "{bytes}");
+            assert_eq!(due(bytes, true), of_an_unknown_caller, "{bytes}");
             assert_eq!(due(bytes, false), 5_000, "{bytes}");
         }
     }
 
     #[tokio::test]
     async fn a_body_that_is_too_large_too_slow_or_broken_is_none() {
-        let places = Places::new(&PlaceLimits::default());
+        let permits = Permits::new(&PermitLimits::default());
         let soon = Duration::from_millis(100);
         for is_unknown in [true, false] {
-            let read_one = |body| read(body, allowance(&places, soon, is_unknown));
+            let read_one = |body| read(body, allowance(&permits, soon, is_unknown));
             let endless = dribble(0, 1, soon, true);
             assert_eq!(read_one(endless).await, Err(NoBody::TooSlow));
             let large = dribble(5, 4_096, Duration::ZERO, false);
@@ -225,19 +225,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_is_there_needs_no_place_and_one_that_is_not_takes_one() {
-        let limits = PlaceLimits {
+    async fn a_body_that_is_there_needs_no_permit_and_one_that_is_not_takes_one() {
+        let limits = PermitLimits {
             unknown_bodies: 1,
-            ..PlaceLimits::default()
+            ..PermitLimits::default()
         };
-        let places = Places::new(&limits);
-        let taken = places.unknown_bodies.take(Owner::Stripe).ok();
-        let patience = Duration::from_secs(60);
-        let read_one = |body| read(body, allowance(&places, patience, false));
+        let permits = Permits::new(&limits);
+        let taken = permits.unknown_bodies.take(Owner::Stripe).ok();
+        let wait_max = Duration::from_secs(60);
+        let read_one = |body| read(body, allowance(&permits, wait_max, false));
         assert_eq!(read_one(Body::from("whole")).await, Ok("whole".into()));
         let late = || dribble(1, 1, 10 * AT_ONCE, false);
         let refused = read_one(late()).await;
-        assert!(matches!(refused, Err(NoBody::NoPlace(_))), "{refused:?}");
+        assert!(matches!(refused, Err(NoBody::NoPermit(_))), "{refused:?}");
         drop(taken);
         assert_eq!(read_one(late()).await, Ok("x".into()));
     }

@@ -22,13 +22,13 @@ use crate::{
     health::{healthz, readyz},
     openapi::get_openapi,
     refusal_log::RefusalLog,
+    request_context::RequestContext,
     results::deliver,
     stripe,
-    trail::Trail,
 };
 
 /// The contract's two endpoints, its description, the clients' packages, result files, the probes and Stripe's webhook. `HEAD` answers wherever
-/// `GET` does. No key opens a result file, and downloads have places of their own.
+/// `GET` does. No key opens a result file, and downloads have permits of their own.
 pub fn api_router(state: ApiState) -> Router {
     let routes = Router::new()
         .route("/api/v1/upscales", post(create_upscale))
@@ -52,7 +52,7 @@ pub fn results_router(state: ApiState) -> Router {
     layered(routes, state)
 }
 
-/// Outermost last: the trail sees every answer, those to panics, timeouts and unknown paths included.
+/// Outermost last: the context layer sees every answer, those to panics, timeouts and unknown paths included.
 fn layered(routes: Router<ApiState>, state: ApiState) -> Router {
     let bounds = Bounds::of(&state);
     let routes = routes
@@ -94,8 +94,8 @@ fn internal_error(_panic: Box<dyn Any + Send>) -> Response {
     ApiError::Internal { detail }.into_response()
 }
 
-/// What one request may take of time, and where refusals are written. Of room it takes a place of its class, once its head,
-/// its caller and its body are there (`places.rs`); the probes take none.
+/// What one request may take of time, and where refusals are written. Of room it takes a permit of its class, once its head,
+/// its caller and its body are there (`permits.rs`); the probes take none.
 #[derive(Clone)]
 pub(crate) struct Bounds {
     timeout: Duration,
@@ -113,12 +113,12 @@ impl Bounds {
 
 /// A request that is held at its own wish has its time once more when that is over.
 async fn answer_in_time(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
-    let trail = request.extensions().get::<Arc<Trail>>().cloned();
+    let context = request.extensions().get::<Arc<RequestContext>>().cloned();
     let mut answering = pin!(next.run(request));
     if let Ok(response) = timeout(bounds.timeout, &mut answering).await {
         return response;
     }
-    let held_until = trail.and_then(|trail| trail.held_until.get().copied());
+    let held_until = context.and_then(|context| context.held_until.get().copied());
     let answered = match held_until {
         Some(until) => timeout_at(until + bounds.timeout, answering).await.ok(),
         None => None,

@@ -30,14 +30,14 @@ use crate::{
     bare_refusal::Exchange,
     client_address::{PeerAddress, PeerUser, connecting_network},
     connection::{Busy, Connection, Watched},
-    connections::{Connections, NoPlace, Place},
+    connections::{Connections, NoPermit, Permit},
     refusal_log::RefusalLog,
     serve_limits::ServeLimits,
     tls::Tls,
 };
 
-/// Looks for a free place within the newcomer time.
-const PLACE_TRIES: u32 = 20;
+/// Looks for a free permit within the newcomer time.
+const PERMIT_TRIES: u32 = 20;
 
 /// Newcomers that the system keeps until they are accepted; it may keep fewer (`net.core.somaxconn`). A wave of two
 /// thousand overflows tokio's 1,024, and anyone who comes into a full queue tries again a second later.
@@ -151,14 +151,14 @@ pub async fn serve(
             () = &mut shutdown => break,
             () = &mut looking => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => match front.find_place(peer).await {
-                    Ok(place) => {
-                        front.welcome(stream, peer, place, graceful.watcher());
+                Ok((stream, peer)) => match front.find_permit(peer).await {
+                    Ok(permit) => {
+                        front.welcome(stream, peer, permit, graceful.watcher());
                         // Those who have come are read before the next: in a wave of newcomers honest ones would give
                         // way before anyone saw what they ask.
                         tokio::task::yield_now().await;
                     }
-                    Err(no_place) => front.tell_of(no_place),
+                    Err(no_permit) => front.log_refusal(no_permit),
                 },
                 // Out of descriptors, most likely: spinning would make it worse.
                 Err(error) => {
@@ -207,66 +207,66 @@ impl Front {
 
     /// While none is free the next newcomers wait in the system's queue, which is where a flood belongs.
     /// Who comes from an address with its share is not waited for: that would hold up everyone else.
-    async fn find_place(&self, peer: Peer) -> Result<Place, NoPlace> {
+    async fn find_permit(&self, peer: Peer) -> Result<Permit, NoPermit> {
         let network = match peer {
             Peer::Address(PeerAddress(address)) => {
                 connecting_network(address, &self.limits.trusted_proxies)
             }
             Peer::User(_) => None,
         };
-        for _ in 0..PLACE_TRIES {
-            match self.connections.take_place(network, &self.limits) {
-                Err(NoPlace::AllAtWork) => {}
+        for _ in 0..PERMIT_TRIES {
+            match self.connections.take_permit(network, &self.limits) {
+                Err(NoPermit::AllAtWork) => {}
                 found_or_not => return found_or_not,
             }
-            tokio::time::sleep(self.limits.newcomer_time / PLACE_TRIES).await;
+            tokio::time::sleep(self.limits.newcomer_time / PERMIT_TRIES).await;
         }
-        self.connections.take_place(network, &self.limits)
+        self.connections.take_permit(network, &self.limits)
     }
 
-    fn tell_of(&self, no_place: NoPlace) {
-        let limit = match no_place {
-            NoPlace::AllAtWork => "connections",
-            NoPlace::ShareAtWork { .. } => "connections_of_address",
+    fn log_refusal(&self, no_permit: NoPermit) {
+        let limit = match no_permit {
+            NoPermit::AllAtWork => "connections",
+            NoPermit::ShareAtWork { .. } => "connections_of_address",
         };
         counter!("upscale_limits_hit_total", "limit" => limit).increment(1);
         if !self.refusals.may_write(limit) {
             return;
         }
-        match no_place {
-            NoPlace::AllAtWork => {
+        match no_permit {
+            NoPermit::AllAtWork => {
                 let limit = self.limits.connections_max;
                 tracing::warn!(limit, "a connection was closed at once: all are at work");
             }
-            NoPlace::ShareAtWork { share } => tracing::warn!(
+            NoPermit::ShareAtWork { share } => tracing::warn!(
                 share,
                 "a connection was closed at once: its address has its share, and all are at work"
             ),
         }
     }
 
-    fn welcome(&self, stream: Stream, peer: Peer, place: Place, watcher: Watcher) {
+    fn welcome(&self, stream: Stream, peer: Peer, permit: Permit, watcher: Watcher) {
         match stream {
-            Stream::Tcp(stream) => self.attend(stream, peer, place, watcher),
-            Stream::Unix(stream) => self.attend(stream, peer, place, watcher),
+            Stream::Tcp(stream) => self.attend(stream, peer, permit, watcher),
+            Stream::Unix(stream) => self.attend(stream, peer, permit, watcher),
             Stream::Tls(stream, tls) => {
                 let front = self.clone();
                 tokio::spawn(async move {
-                    if let Some(stream) = front.shake_hands(stream, &tls, &place).await {
-                        front.attend(stream, peer, place, watcher);
+                    if let Some(stream) = front.shake_hands(stream, &tls, &permit).await {
+                        front.attend(stream, peer, permit, watcher);
                     }
                 });
             }
         }
     }
 
-    /// Within the time of a first head, which goes on running, and holding a place: anyone who dribbles here gives way as
+    /// Within the time of a first head, which goes on running, and holding a permit: anyone who dribbles here gives way as
     /// anyone who has not said a word. None when the client goes, is too slow or speaks something else.
     async fn shake_hands(
         &self,
         stream: TcpStream,
         tls: &Tls,
-        place: &Place,
+        permit: &Permit,
     ) -> Option<TlsStream<TcpStream>> {
         let handshake = tokio::time::timeout(self.limits.header_timeout, tls.accept(stream));
         tokio::select! {
@@ -278,19 +278,19 @@ impl Front {
                 }
                 Err(_) => None,
             },
-            () = place.connection.closed() => {
+            () = permit.connection.closed() => {
                 counter!("upscale_connections_closed_total").increment(1);
                 None
             }
         }
     }
 
-    fn attend<S>(&self, stream: S, peer: Peer, place: Place, watcher: Watcher)
+    fn attend<S>(&self, stream: S, peer: Peer, permit: Permit, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let router = self.router.clone();
-        let connection = Arc::clone(&place.connection);
+        let connection = Arc::clone(&permit.connection);
         let service = service_fn(move |request| {
             let busy = connection.begin_request();
             let connection = Arc::clone(&connection);
@@ -298,11 +298,11 @@ impl Front {
         });
         let stream = Watched {
             stream,
-            connection: Arc::clone(&place.connection),
+            connection: Arc::clone(&permit.connection),
             exchange: Exchange::new(&self.limits, Arc::clone(&self.refusals)),
         };
         let serving = self.builder.serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(until_closed(watcher.watch(serving), place));
+        tokio::spawn(until_closed(watcher.watch(serving), permit));
     }
 
     /// Never resolves.
@@ -333,14 +333,14 @@ impl Front {
 }
 
 /// An error of a connection (a head that is no HTTP, a client that went) is the client's affair.
-async fn until_closed(serving: impl Future<Output = hyper::Result<()>>, place: Place) {
+async fn until_closed(serving: impl Future<Output = hyper::Result<()>>, permit: Permit) {
     tokio::select! {
         ended = serving => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             }
         }
-        () = place.connection.closed() => {
+        () = permit.connection.closed() => {
             counter!("upscale_connections_closed_total").increment(1);
         }
     }

@@ -28,7 +28,7 @@ pub struct ServeLimits {
     pub address_connections_max: Option<usize>,
     /// Proxies, which bring everyone's connections and are not held to an address's share.
     pub trusted_proxies: Vec<IpNet>,
-    /// A connection this young gives way to no one but its own address; a newcomer waits as long for a place before it is
+    /// A connection this young gives way to no one but its own address; a newcomer waits as long for a permit before it is
     /// refused.
     pub newcomer_time: Duration,
     /// Requests under way at shutdown have this long to end.

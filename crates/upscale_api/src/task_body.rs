@@ -215,13 +215,13 @@ pub(crate) async fn task_response(state: &ApiState, task: &Task) -> Result<Respo
         _ => String::new(),
     };
     let mut response = Json(task_body(task, state.task_url(&task.id), result_url)).into_response();
-    add_reading_headers(task, state, &mut response);
+    add_poll_headers(task, state, &mut response);
     Ok(response)
 }
 
 /// `Cache-Control`, `Retry-After` while processing, and the result's SHA-256 after success: whatever stores the file and
 /// whatever `ETag` that gives, a client can tell that the bytes are whole.
-pub(crate) fn add_reading_headers(task: &Task, state: &ApiState, response: &mut Response) {
+pub(crate) fn add_poll_headers(task: &Task, state: &ApiState, response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     match &task.state {

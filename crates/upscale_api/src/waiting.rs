@@ -26,9 +26,9 @@ use upscale_store::Store;
 use crate::{
     api_state::ApiState,
     client_address::client_address,
-    places::{Owner, Place},
+    permits::{Owner, Permit},
     prefer::asked_wait,
-    trail::Trail,
+    request_context::RequestContext,
 };
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -97,12 +97,12 @@ impl ApiState {
     /// Requests that are held now.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.places.waiting.taken()
+        self.permits.waiting.taken()
     }
 
     /// Gives the task back once it is over, or when the time is, or when the process drains. At once where that was not
     /// asked, and where as many are held as may be: then it is as if it had not been asked.
-    pub(crate) async fn hold(&self, trail: &Trail, wish: &Wish, task: Task) -> Held {
+    pub(crate) async fn hold(&self, context: &RequestContext, wish: &Wish, task: Task) -> Held {
         let not_granted = |task| Held {
             task,
             granted: None,
@@ -114,15 +114,15 @@ impl ApiState {
         if task.state != TaskState::Processing {
             return Held { task, granted };
         }
-        let Some(_places) = self.take_places(&task, wish.address) else {
+        let Some(_permits) = self.take_permits(&task, wish.address) else {
             return not_granted(task);
         };
         let began = Instant::now();
-        let _ = trail.held_until.set(began + wait);
+        let _ = context.held_until.set(began + wait);
         let held = Counted::begin();
         let ended = self.waiting.wait(&self.store, task.id, began + wait).await;
         drop(held);
-        let _ = trail.held.set(began.elapsed());
+        let _ = context.held.set(began.elapsed());
         match ended {
             Wait::Ended(task) => Held { task, granted },
             Wait::InVain => Held { task, granted },
@@ -130,10 +130,10 @@ impl ApiState {
         }
     }
 
-    fn take_places(&self, task: &Task, address: IpAddr) -> Option<[Place; 2]> {
-        let places = &self.places;
-        let of_account = places.waiting.take(Owner::Account(task.account_id)).ok()?;
-        let of_address = places.waiting_of_address.take(Owner::Address(address));
+    fn take_permits(&self, task: &Task, address: IpAddr) -> Option<[Permit; 2]> {
+        let permits = &self.permits;
+        let of_account = permits.waiting.take(Owner::Account(task.account_id)).ok()?;
+        let of_address = permits.waiting_of_address.take(Owner::Address(address));
         Some([of_account, of_address.ok()?])
     }
 }
@@ -189,7 +189,7 @@ impl Waiting {
         let news = watched.tasks.entry(task).or_default().subscribe();
         if !watched.is_looked_at {
             watched.is_looked_at = true;
-            tokio::spawn(look_while_somebody_waits(Arc::clone(self), store.clone()));
+            tokio::spawn(look_while_anyone_waits(Arc::clone(self), store.clone()));
         }
         news
     }
@@ -217,7 +217,7 @@ impl Waiting {
 }
 
 /// The one that looks for all of them.
-async fn look_while_somebody_waits(waiting: Arc<Waiting>, store: Store) {
+async fn look_while_anyone_waits(waiting: Arc<Waiting>, store: Store) {
     let (mut rest, mut is_failing) = (LOOK_EVERY, false);
     loop {
         sleep(rest).await;

@@ -113,9 +113,9 @@ impl Upscales<'_> {
 }
 
 /// Against what the task said, else against the result's ETag where that is a SHA-256 (64 digits).
-fn check(sha256: &str, told: Option<&str>, tag: Option<String>) -> Result<(), Error> {
+fn check(sha256: &str, announced: Option<&str>, tag: Option<String>) -> Result<(), Error> {
     let is_sha256 = |text: &&str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let expected = told.or(tag.as_deref()).filter(is_sha256);
+    let expected = announced.or(tag.as_deref()).filter(is_sha256);
     match expected {
         Some(expected) if expected == sha256 => Ok(()),
         Some(expected) => {

@@ -10,13 +10,13 @@ use crate::{Failure, IdempotencyKey};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct Error {
-    /// What happened.
+    /// What happened, by what the caller can do about it.
     pub kind: Box<ErrorKind>,
     /// Of the call's order, minted or the caller's: sent again under it, the order is the same task and the same charge.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
-/// What can happen.
+/// The kinds of error, by what the caller can do about them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -36,15 +36,15 @@ pub enum ErrorKind {
     /// twice.
     #[error("task {id} has not ended after {} s; it continues, wait for it again later", waited.as_secs())]
     PollTimeout {
-        /// The task.
+        /// Identifier of the task, `ups_…`.
         id: String,
-        /// How long it was waited for.
+        /// Time spent waiting, at least the timeout.
         waited: Duration,
     },
     /// The task ended without a result and without a charge.
     #[error("task {id} failed: {}", failure.message)]
     TaskFailed {
-        /// The task.
+        /// Identifier of the task, `ups_…`.
         id: String,
         /// Why, and where the credits are.
         failure: Failure,
@@ -57,7 +57,7 @@ pub enum ErrorKind {
     File(String),
 }
 
-/// What a status says can be done.
+/// What the caller can do, by HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StatusKind {
@@ -79,7 +79,7 @@ pub enum StatusKind {
     RateLimit,
     /// 5xx: not the caller's fault.
     Server,
-    /// Any other.
+    /// A status that the contract does not name.
     Other,
 }
 
@@ -87,17 +87,17 @@ pub enum StatusKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {code}: {message}{}", request_id.as_deref().map(|id| format!(" (request {id})")).unwrap_or_default())]
 pub struct StatusError {
-    /// HTTP status.
+    /// HTTP status, 400 to 599.
     pub status: u16,
     /// `error.type`, such as `invalid_request_error`.
     pub error_type: String,
     /// `error.code`, such as `invalid_scale`.
     pub code: String,
-    /// For people.
+    /// Sentence for people: what happened and what to do next. Do not parse it.
     pub message: String,
-    /// For support.
+    /// `X-Request-Id` of the answer, `req_…`; include it when contacting support.
     pub request_id: Option<String>,
-    /// How long the service asks to wait.
+    /// `Retry-After` of the answer.
     pub retry_after: Option<Duration>,
 }
 
@@ -178,7 +178,7 @@ impl Error {
         }
     }
 
-    /// How long the service asks to wait.
+    /// `Retry-After` of the answer.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match &*self.kind {
             ErrorKind::Status(error) => error.retry_after,

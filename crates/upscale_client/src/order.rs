@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind};
 pub struct Order {
     /// Public HTTPS address whose path ends in .jpg, .jpeg, .png or .webp.
     pub image_url: String,
-    /// 2 or 4.
+    /// Factor of enlargement, 2 or 4.
     pub scale: u32,
     /// Improve faces. The input may then have 0.8 MP at 2x and 0.5 MP at 4x instead of 1.5 and 0.75.
     pub face_enhance: bool,

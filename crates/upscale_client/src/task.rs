@@ -72,7 +72,7 @@ pub struct Failure {
     pub code: String,
     /// For people, with numbers.
     pub message: String,
-    /// `pending` or `refunded`.
+    /// `pending` while the credits are being returned, then `refunded`.
     pub refund_status: String,
 }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_nobody_knows_or_without_its_parts_is_an_error() {
+    fn a_status_no_one_knows_or_without_its_parts_is_an_error() {
         for (body, word) in [
             (
                 r#"{"id":"t","status":"paused","usage":{"credits_charged":0}}"#,

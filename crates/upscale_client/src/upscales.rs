@@ -16,7 +16,7 @@ const FIRST_POLL: Duration = Duration::from_secs(3);
 /// The longest pause between two polls.
 const SLOWEST_POLL: Duration = Duration::from_secs(10);
 
-/// An accepted order.
+/// A task that the service accepted; it may not have begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
     /// The task as it is now.
@@ -32,7 +32,7 @@ pub struct Upscales<'a> {
 }
 
 /// A task and what its answer said of the next one.
-struct Reading {
+struct Poll {
     task: Task,
     /// To be slept before the next.
     pause: Duration,
@@ -104,7 +104,7 @@ impl Upscales<'_> {
         self.until_over(first, started).await
     }
 
-    async fn until_over(self, mut last: Reading, started: Instant) -> Result<Succeeded, Error> {
+    async fn until_over(self, mut last: Poll, started: Instant) -> Result<Succeeded, Error> {
         loop {
             let id = match last.task {
                 Task::Succeeded(done) => return Ok(done),
@@ -130,7 +130,7 @@ impl Upscales<'_> {
         held: Duration,
         pause: Duration,
         started: Instant,
-    ) -> Result<Reading, Error> {
+    ) -> Result<Poll, Error> {
         let url = self.client.api_url(&format!("upscales/{id}"))?;
         let request = || asking(self.client.request(Method::GET, url.clone()), held);
         let answer = self.client.persist(request, held, started).await?;
@@ -170,11 +170,11 @@ fn asking(request: RequestBuilder, held: Duration) -> RequestBuilder {
 }
 
 /// After a request that was held the next follows at once; else after what the service asks for.
-fn reading(answer: &Answer, task: Task, pause: Duration) -> Reading {
+fn reading(answer: &Answer, task: Task, pause: Duration) -> Poll {
     let asked = answer.retry_after.unwrap_or(pause.mul_f64(1.5));
     let pause = match answer.was_held() {
         true => Duration::ZERO,
         false => asked.min(SLOWEST_POLL).max(FIRST_POLL),
     };
-    Reading { task, pause }
+    Poll { task, pause }
 }

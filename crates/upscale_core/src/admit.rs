@@ -53,7 +53,7 @@ impl Default for AccountLimits {
 /// What the create transaction knows about the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountFacts {
-    /// Tasks processing now.
+    /// Tasks of the account that have not ended.
     pub active_tasks: u32,
     /// Tasks accepted this UTC day.
     pub accepted_today: u32,
@@ -163,8 +163,8 @@ fn seconds_behind(active_tasks: u32) -> i64 {
 /// queue is taken to have one slot: it may be starting, and the deadline refunds what it cannot do.
 #[must_use]
 pub fn predicted_seconds(queue: QueueFacts) -> f64 {
-    let turns = f64::from(queue.open_jobs.saturating_add(1)) / f64::from(queue.live_slots.max(1));
-    turns.ceil() * queue.seconds_per_job
+    let rounds = f64::from(queue.open_jobs.saturating_add(1)) / f64::from(queue.live_slots.max(1));
+    rounds.ceil() * queue.seconds_per_job
 }
 
 /// Longest prediction that is still accepted.
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_backlog_that_would_pass_the_deadline_is_turned_away_before_anything_is_reserved() {
-        // 162 s of 270 may be predicted: 40 turns of 4 s pass, 41 do not.
+        // 162 s of 270 may be predicted: 40 rounds of 4 s pass, 41 do not.
         assert_eq!(
             admit(account(0, 0, 700), queue(79, 2), limits::PRICE, NOON),
             Admission::Accept
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn scarce_room_goes_to_those_who_hold_least_of_it() {
-        // 30 turns of 4 s leave 42 s: more than 19 active tasks are behind by; 35 turns leave 22 s.
+        // 30 rounds of 4 s leave 42 s: more than 19 active tasks are behind by; 35 rounds leave 22 s.
         let accepts = |active, open| {
             admit(account(active, 0, 700), queue(open, 2), limits::PRICE, NOON) == Admission::Accept
         };

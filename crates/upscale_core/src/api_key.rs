@@ -23,11 +23,11 @@ pub struct KeyHash(String);
 /// What a key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// Read tasks.
+    /// May read tasks and download results.
     Read,
-    /// Create tasks.
+    /// May create tasks.
     Write,
-    /// Both.
+    /// May create and read tasks.
     All,
 }
 

@@ -66,7 +66,7 @@ impl Timestamp {
 /// Where the time comes from: the system, or a hand that tests turn.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The system's clock.
+    /// The system's clock, in microseconds since 1970-01-01 UTC.
     System,
     /// Microseconds since the Unix epoch, moved by anyone who holds the other end.
     Manual(Arc<AtomicI64>),

@@ -86,8 +86,8 @@ mod tests {
     fn a_step_ahead_or_back_pauses_for_an_hour_of_running() {
         let watch = ClockWatch::begin(NOON, true);
         for step in [HOUR + 1, 3 * DAY, 100 * DAY, -61, -DAY] {
-            let (stepped, told) = watch.look(NOON.plus_seconds(step));
-            assert_eq!((stepped.pause_seconds(), told), (HOUR, Some(step)));
+            let (stepped, reported) = watch.look(NOON.plus_seconds(step));
+            assert_eq!((stepped.pause_seconds(), reported), (HOUR, Some(step)));
             assert_eq!(run(stepped, HOUR - 60).pause_seconds(), 60);
             assert_eq!(run(stepped, HOUR).pause_seconds(), 0);
         }
@@ -98,8 +98,8 @@ mod tests {
         let watch = ClockWatch::begin(NOON, true);
         let (wrong, _) = watch.look(NOON.plus_seconds(3 * DAY));
         let wrong = run(wrong, HOUR - 60);
-        let (right, told) = wrong.look(NOON.plus_seconds(HOUR));
-        assert!(told.is_some_and(|step| step < 0));
+        let (right, reported) = wrong.look(NOON.plus_seconds(HOUR));
+        assert!(reported.is_some_and(|step| step < 0));
         assert_eq!(right.pause_seconds(), HOUR);
     }
 

@@ -20,7 +20,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// More noise is not told apart from this.
+    /// More noise is not inputs apart from this.
     pub const NOISE_MAX: f32 = 25.0;
     /// The same of softness.
     pub const SOFTNESS_MAX: f32 = 2.2;
@@ -44,7 +44,7 @@ const RESTORED_SOFTNESS_MIN: f32 = 0.2;
 const FACES_SOFTNESS_MAX: f32 = 0.5;
 
 impl Condition {
-    /// Nothing is known.
+    /// The condition input that says nothing about the file.
     pub const UNKNOWN: Self = Self {
         compression: Compression::Unknown,
         estimate: None,
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_noisy_picture_is_a_coarse_jpeg_to_networks_that_know_no_noise() {
-        let told = |compression, noise| {
+        let inputs = |compression, noise| {
             let estimate = Some(Estimate {
                 noise,
                 softness: 0.0,
@@ -249,11 +249,11 @@ mod tests {
             }
             .file_inputs()
         };
-        assert_eq!(told(Compression::Lossless, 4.9), [1.0, 0.0, 0.0, 0.0]);
-        assert_eq!(told(Compression::Lossless, 10.0), QUALITY_75.inputs());
-        assert_eq!(told(Compression::Unknown, 20.0), QUALITY_30.inputs());
+        assert_eq!(inputs(Compression::Lossless, 4.9), [1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(inputs(Compression::Lossless, 10.0), QUALITY_75.inputs());
+        assert_eq!(inputs(Compression::Unknown, 20.0), QUALITY_30.inputs());
         // A JPEG's own tables are known better.
-        assert_eq!(told(QUALITY_75, 20.0), QUALITY_75.inputs());
+        assert_eq!(inputs(QUALITY_75, 20.0), QUALITY_75.inputs());
         assert_eq!(Condition::UNKNOWN.file_inputs(), [0.0; 4]);
     }
 }

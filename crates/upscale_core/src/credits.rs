@@ -15,7 +15,7 @@ pub struct Credits(i64);
 pub struct NotCredits;
 
 impl Credits {
-    /// Nothing.
+    /// No credits.
     pub const ZERO: Self = Self(0);
 
     /// From thousandths of a credit.

@@ -42,7 +42,7 @@ impl Email {
         Ok(Self(text.to_ascii_lowercase()))
     }
 
-    /// In lower case.
+    /// The address in lower case.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

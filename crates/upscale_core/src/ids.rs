@@ -71,7 +71,7 @@ pub type RequestId = Id<{ u32::from_be_bytes(*b"req_") }>;
 pub type UserId = Id<{ u32::from_be_bytes(*b"usr_") }>;
 
 impl<const PREFIX: u32> Id<PREFIX> {
-    /// A new one.
+    /// A new identifier, 128 random bits.
     ///
     /// # Errors
     /// [`NoRandomness`] when the system gives none.

@@ -9,7 +9,7 @@ use crate::{InvalidRequest, Scale};
 /// The parameters of an order, after defaults. `output_format` is always png and so is not a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parameters {
-    /// 2x or 4x.
+    /// Factor of enlargement.
     pub scale: Scale,
     /// Whether faces are improved, with the smaller size caps.
     pub face_enhance: bool,

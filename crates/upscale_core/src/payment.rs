@@ -31,7 +31,7 @@ impl Currency {
         Err(NotCurrency)
     }
 
-    /// In lower case.
+    /// ISO 4217 code in lower case, as Stripe has it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -86,7 +86,7 @@ pub struct Package {
     pub credits: Credits,
     /// What the customer pays, above 0, in the currency's smallest unit.
     pub price: i64,
-    /// In which currency.
+    /// ISO 4217 code of the price.
     pub currency: Currency,
 }
 
@@ -94,7 +94,7 @@ pub struct Package {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Returns {
     /// The largest sum of refunds that the charge ever told.
-    pub told_by_charge: i64,
+    pub returned_by_charge: i64,
     /// The refunds reported one by one, without those that failed.
     pub refunds: i64,
     /// Whether a refund failed: then the charge's sum may be too large, and the refunds alone count.
@@ -109,7 +109,7 @@ pub fn returned_amount(returns: Returns, price: i64) -> i64 {
     let refunded = if returns.a_refund_failed {
         returns.refunds
     } else {
-        returns.refunds.max(returns.told_by_charge)
+        returns.refunds.max(returns.returned_by_charge)
     };
     refunded.saturating_add(returns.disputes).clamp(0, price)
 }
@@ -188,21 +188,21 @@ mod tests {
 
     #[test]
     fn refunds_told_twice_count_once_and_failed_ones_not_at_all() {
-        let told = |told_by_charge, refunds, a_refund_failed, disputes| {
+        let returned = |returned_by_charge, refunds, a_refund_failed, disputes| {
             let returns = Returns {
-                told_by_charge,
+                returned_by_charge,
                 refunds,
                 a_refund_failed,
                 disputes,
             };
             returned_amount(returns, 1_000)
         };
-        assert_eq!(told(300, 0, false, 0), 300);
-        assert_eq!(told(300, 300, false, 0), 300);
-        assert_eq!(told(300, 500, false, 0), 500);
-        assert_eq!(told(300, 0, true, 0), 0);
-        assert_eq!(told(300, 0, false, 200), 500);
-        assert_eq!(told(1_000, 0, false, 1_000), 1_000);
-        assert_eq!(told(i64::MAX, 0, false, i64::MAX), 1_000);
+        assert_eq!(returned(300, 0, false, 0), 300);
+        assert_eq!(returned(300, 300, false, 0), 300);
+        assert_eq!(returned(300, 500, false, 0), 500);
+        assert_eq!(returned(300, 0, true, 0), 0);
+        assert_eq!(returned(300, 0, false, 200), 500);
+        assert_eq!(returned(1_000, 0, false, 1_000), 1_000);
+        assert_eq!(returned(i64::MAX, 0, false, i64::MAX), 1_000);
     }
 }

@@ -24,7 +24,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub struct RecoveryCode(String);
 
 impl RecoveryCode {
-    /// A new one.
+    /// A new code, 80 random bits.
     ///
     /// # Errors
     /// [`NoRandomness`] when the system gives none.

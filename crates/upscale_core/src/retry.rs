@@ -19,7 +19,7 @@ pub enum AttemptFailure {
 /// The failures of a task so far, the one just now among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Failures {
-    /// Transient ones.
+    /// Attempts that failed for a reason that may pass.
     pub transient: u32,
     /// Crashes of the task's own child.
     pub crashes: u32,
@@ -32,7 +32,7 @@ pub struct Failures {
 pub enum NextStep {
     /// Give the job back, to be taken after this many milliseconds.
     RetryAfterMillis(u64),
-    /// Fail and refund.
+    /// The task fails for good and is refunded.
     Fail,
 }
 

@@ -7,14 +7,14 @@ use crate::SourceUrl;
 /// Scheme and host of every sample's URL.
 const BASE: &str = "https://samples.upscale.example.com/";
 
-/// One sample picture.
+/// A picture that can be ordered without an image host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// The last part of its URL, such as `harbour.png`.
     pub file_name: &'static str,
     /// What it shows, for people.
     pub title: &'static str,
-    /// Columns and rows.
+    /// Columns and rows, in pixels.
     pub size: (u32, u32),
     /// The PNG file. Drawn for this project by `upscale-lab samples`.
     pub bytes: &'static [u8],

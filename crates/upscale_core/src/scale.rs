@@ -25,7 +25,7 @@ impl Scale {
         }
     }
 
-    /// 2 or 4.
+    /// Result pixels a source pixel, along each side: 2 or 4.
     #[must_use]
     pub const fn factor(self) -> usize {
         match self {

@@ -19,7 +19,7 @@ pub struct SecretToken(String);
 pub struct TokenHash(String);
 
 impl SecretToken {
-    /// A new one.
+    /// A new token, 32 random bytes in hexadecimal.
     ///
     /// # Errors
     /// [`NoRandomness`] when the system gives none.

@@ -14,11 +14,11 @@ pub struct NewTask {
 /// One task of one account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its name forever.
+    /// Stable identifier, `ups_…`.
     pub id: TaskId,
     /// Who alone may read it.
     pub account_id: AccountId,
-    /// What was ordered.
+    /// Scale and options of the order.
     pub parameters: Parameters,
     /// What was reserved when it was accepted, and is charged or returned, whatever a task costs today.
     pub price: Credits,
@@ -26,7 +26,7 @@ pub struct Task {
     pub created_at: Timestamp,
     /// When it is terminal at the latest.
     pub deadline_at: Timestamp,
-    /// Where it stands.
+    /// Processing, succeeded or failed; the latter two never change.
     pub state: TaskState,
 }
 
@@ -37,7 +37,7 @@ pub enum TaskState {
     Processing,
     /// Charged; the result existed before this was committed.
     Succeeded(ResultFile),
-    /// Not charged.
+    /// No result and no charge.
     Failed {
         /// For the customer: what was wrong, with numbers.
         message: FailureMessage,
@@ -53,7 +53,7 @@ pub struct ResultFile {
     pub name: String,
     /// SHA-256 of the bytes, lower-case hex.
     pub sha256: String,
-    /// Length in bytes.
+    /// Length of the PNG in bytes, > 0.
     pub size_bytes: u64,
     /// Columns of the PNG.
     pub width: u32,
@@ -79,7 +79,7 @@ pub struct Preview {
 pub enum RefundStatus {
     /// About to be returned; a crash here is finished by anyone who comes next.
     Pending,
-    /// Available again.
+    /// The credits are available again.
     Refunded,
 }
 

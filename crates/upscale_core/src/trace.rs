@@ -27,17 +27,17 @@ pub struct TraceId(u128);
 pub enum Fact {
     /// An id, or a word of a closed list.
     Word(String),
-    /// A count.
+    /// A count, without a unit.
     Number(i64),
 }
 
-/// Whose turn it was, as tracing tools draw it.
+/// What kind of interval it was, as tracing tools draw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     /// A request answered.
     Request,
-    /// A turn of a worker at a task.
-    Turn,
+    /// One attempt of a worker at a task.
+    Attempt,
     /// A part of either.
     Part,
 }
@@ -53,11 +53,11 @@ pub struct Span {
     pub parent: Option<SpanId>,
     /// What it was, from a closed list.
     pub name: Cow<'static, str>,
-    /// Whose turn.
+    /// What tracing tools draw it as.
     pub kind: SpanKind,
-    /// First moment.
+    /// When it began, by the system's clock.
     pub started: Timestamp,
-    /// Last moment.
+    /// When it ended, ≥ `started`.
     pub ended: Timestamp,
     /// What else is known.
     pub facts: Vec<(&'static str, Fact)>,
@@ -70,7 +70,7 @@ pub struct Span {
 /// What a caller says of its own trace: the header `traceparent` of W3C Trace Context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// Its trace.
+    /// Identifier of the caller's trace, 128 bits.
     pub trace: TraceId,
     /// Its span that called.
     pub span: SpanId,

@@ -30,8 +30,8 @@ fn package_folder() -> Result<PathBuf, Box<dyn Error>> {
         .current_dir(variable("CARGO_MANIFEST_DIR")?)
         .output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("cargo metadata failed: {said}").into());
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("cargo metadata failed: {reported}").into());
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();

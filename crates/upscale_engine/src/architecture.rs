@@ -126,7 +126,7 @@ fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
         .copied()
         .collect::<Vec<_>>()
         .join(", ");
-    Err(refuse(match stranger(&names) {
+    Err(refuse(match known_elsewhere(&names) {
         _ if count == 0 => format!("no tensors in it; {SUPPORTED}"),
         Some(name) => format!("this is {name}, which is not supported; {SUPPORTED}"),
         None => format!("an unknown network of {count} tensors ({shown}, ...); {SUPPORTED}"),
@@ -134,7 +134,7 @@ fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
 }
 
 /// Well-known networks that do not run here, by parts of the names of their tensors.
-fn stranger(names: &[&str]) -> Option<&'static str> {
+fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
     let known = [
         ("RDB1.conv1x1.", "ESRGAN+"),
         ("overlap_attn.", "HAT"),

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::shapes::{Random, Shape};
 use crate::upscale::upscale;
 
-/// What to measure.
+/// Options of one measurement.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The network; its scale decides the output's size.
@@ -211,11 +211,11 @@ fn cancel_seconds(plan: &Plan, source: &Pixels, threads: usize, seconds: f64) ->
 
 /// Dependent multiply-adds in as many chains as hide their latency, on every thread for 50 ms or so.
 fn peak_gflops(kernels: Kernels, threads: usize) -> f64 {
-    const TURNS: u64 = 4_000_000;
+    const ROUNDS: u64 = 4_000_000;
     let started = Instant::now();
     let operations: u64 = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| kernels.spin(TURNS)))
+            .map(|_| scope.spawn(|| kernels.spin(ROUNDS)))
             .collect();
         running
             .into_iter()

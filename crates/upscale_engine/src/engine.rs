@@ -1,4 +1,4 @@
-//! The room's door: which networks ship, how many threads, which kernels; one call upscales one picture.
+//! The room's entry: which networks ship, how many threads, which kernels; one call upscales one picture.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -152,10 +152,10 @@ mod tests {
     }
 
     fn ensemble(engine: &Engine, source: &Pixels, scale: Scale) -> (Vec<f32>, usize) {
-        let mut heard = 0;
-        let mut hear = |pixels| heard += pixels;
-        let made = engine.ensemble(source, scale, Condition::UNKNOWN, &mut hear);
-        (made.expect("is upscaled"), heard)
+        let mut counted = 0;
+        let mut count = |pixels| counted += pixels;
+        let made = engine.ensemble(source, scale, Condition::UNKNOWN, &mut count);
+        (made.expect("is upscaled"), counted)
     }
 
     /// The mean over all orientations has none of its own: turning the picture turns the result.
@@ -172,8 +172,8 @@ mod tests {
         let engine = Engine::of(shape.network(2, 1), shape.network(4, 2), options).unwrap();
         for (channels, scale) in [(1, Scale::X4), (3, Scale::X2)] {
             let (source, factor) = (picture(21, 34, channels), scale.factor());
-            let (upright, heard) = ensemble(&engine, &source, scale);
-            assert_eq!(heard, 8 * 21 * 34 * factor * factor);
+            let (upright, counted) = ensemble(&engine, &source, scale);
+            assert_eq!(counted, 8 * 21 * 34 * factor * factor);
             let size = (21 * factor, 34 * factor);
             for orientation in Orientation::ALL {
                 let turned = orientation.of(&source);

@@ -41,7 +41,7 @@ pub enum UpscaleError {
     /// Faces were to be enhanced and could not be: the detector failed, or the network made what is no picture.
     #[error("the faces could not be enhanced: {reason}")]
     Face {
-        /// What failed.
+        /// What failed, for logs.
         reason: String,
     },
 }

@@ -13,7 +13,7 @@ use crate::schedule::{Task, Work};
 use crate::task::{Computing, Scratch};
 use crate::winograd::TILE;
 
-/// Turns of a waiting loop before the thread offers its core to others: other threads are rarely late by more
+/// Rounds of a waiting loop before the thread offers its core to others: other threads are rarely late by more
 /// than a few microseconds, unless the machine is busy with something else.
 const SPINS: u32 = 2_000;
 
@@ -201,9 +201,9 @@ impl<'a, 'b> Worker<'a, 'b> {
         true
     }
 
-    /// Turns until `there` holds; false when the job is to stop.
+    /// Spins until `there` holds; false when the job is to stop.
     fn wait(&mut self, there: impl Fn(&mut Self) -> bool) -> bool {
-        let mut turns = 0;
+        let mut spins = 0;
         loop {
             if self.should_stop() {
                 return false;
@@ -212,8 +212,8 @@ impl<'a, 'b> Worker<'a, 'b> {
                 return true;
             }
             self.deliver();
-            turns += 1;
-            if turns < SPINS {
+            spins += 1;
+            if spins < SPINS {
                 std::hint::spin_loop();
             } else {
                 std::thread::yield_now();

@@ -64,7 +64,7 @@ pub(crate) enum Work {
     Rows {
         /// The first, counted over the picture.
         tile_row: usize,
-        /// How many.
+        /// Rows of tiles, at least 1.
         count: usize,
     },
 }

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_stop_soon_after_somebody_says_so() {
+    fn threads_stop_soon_after_they_are_told() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         let kernels = KernelSet::best().kernels().unwrap();
         let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);

@@ -249,8 +249,8 @@ fn check_alike(engines: &[Engine], plain: &Engine, condition: Condition) {
         for engine in engines {
             let given = upscale(engine, &source, scale, condition);
             let error = worst(&given, &expected);
-            let told = format!("{} {condition:?}: {error:e}", engine.kernels());
-            assert!(error <= ERROR_MAX, "{told}");
+            let reported = format!("{} {condition:?}: {error:e}", engine.kernels());
+            assert!(error <= ERROR_MAX, "{reported}");
         }
     }
 }

@@ -97,11 +97,14 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
         .collect();
     let count = tensor.shape()[1];
     for (number, inputs) in values.chunks_exact(count).enumerate() {
-        let told = condition(inputs);
-        let given = told.inputs();
+        let reported = condition(inputs);
+        let given = reported.inputs();
         let error = given.iter().zip(inputs).map(|(a, b)| (a - b).abs());
-        assert!(error.fold(0.0, f32::max) < 1e-5, "{inputs:?} is {told:?}");
-        cases.push((told, format!("output.{number}")));
+        assert!(
+            error.fold(0.0, f32::max) < 1e-5,
+            "{inputs:?} is {reported:?}"
+        );
+        cases.push((reported, format!("output.{number}")));
     }
     cases
 }
@@ -139,8 +142,8 @@ fn check(scale: Scale, name: &str, networks: fn(EngineOptions) -> Result<Engine,
             assert_eq!(output.len(), expected.len());
             let differences = output.iter().zip(&expected).map(|(a, b)| (a - b).abs());
             let worst = differences.fold(0.0, f32::max);
-            let told = format!("{set:?} {condition:?} differs by {worst:e}");
-            assert!(worst <= ERROR_MAX, "{told}");
+            let reported = format!("{set:?} {condition:?} differs by {worst:e}");
+            assert!(worst <= ERROR_MAX, "{reported}");
         }
     }
 }

@@ -114,8 +114,8 @@ fn every_set_agrees_with_the_reference_at_every_size() {
                 for set in available() {
                     let given = upscale(shape, set, 2, &source, scale);
                     let error = worst(&given, &expected);
-                    let told = format!("{shape:?} {width}x{height} {set:?}: {error:e}");
-                    assert!(error <= ERROR_MAX, "{told}");
+                    let reported = format!("{shape:?} {width}x{height} {set:?}: {error:e}");
+                    assert!(error <= ERROR_MAX, "{reported}");
                 }
             }
         }

@@ -85,8 +85,8 @@ fn every_wrong_metadata_field_is_refused_by_name() {
     ] {
         let mut fields = metadata();
         fields.insert(field.to_owned(), value.to_owned());
-        let told = refusal(&file(&tensors(), fields));
-        assert!(told.contains(field), "{field}={value}: {told}");
+        let reported = refusal(&file(&tensors(), fields));
+        assert!(reported.contains(field), "{field}={value}: {reported}");
     }
     let mut fields = metadata();
     fields.remove("name");

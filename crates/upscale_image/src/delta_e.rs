@@ -40,13 +40,17 @@ pub fn delta_e_2000(first: [f32; 3], second: [f32; 3]) -> f32 {
     };
     let ((c1, h1), (c2, h2)) = (polar(first), polar(second));
     let colourless = c1 * c2 == 0.0;
-    let turn = if colourless {
+    let wrapped = if colourless {
         0.0
     } else {
         (h2 - h1 + 180.0).rem_euclid(360.0) - 180.0
     };
-    let hue = if colourless { h1 + h2 } else { h1 + turn / 2.0 };
-    let d_hue = 2.0 * (c1 * c2).sqrt() * (turn / 2.0).to_radians().sin();
+    let hue = if colourless {
+        h1 + h2
+    } else {
+        h1 + wrapped / 2.0
+    };
+    let d_hue = 2.0 * (c1 * c2).sqrt() * (wrapped / 2.0).to_radians().sin();
     let (lightness, chroma) = ((first[0] + second[0]) / 2.0, (c1 + c2) / 2.0);
     let cosine = |factor: f64, shift: f64| (factor * hue + shift).to_radians().cos();
     let t = 1.0 - 0.17 * cosine(1.0, -30.0) + 0.24 * cosine(2.0, 0.0) + 0.32 * cosine(3.0, 6.0)

@@ -8,7 +8,7 @@ use crate::format::Format;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// Nothing was sent.
+    /// The file has no bytes.
     #[error("The file is empty (0 bytes).")]
     Empty,
     /// A file of a known but not accepted kind.
@@ -26,9 +26,9 @@ pub enum ImageError {
         megapixels(u64::from(*width) * u64::from(*height)), megapixels(*pixels_max)
     )]
     TooManyPixels {
-        /// Columns, as stored.
+        /// Columns as stored, before orientation is applied.
         width: u32,
-        /// Rows, as stored.
+        /// Rows as stored, before orientation is applied.
         height: u32,
         /// The cap, in pixels, inclusive.
         pixels_max: u64,

@@ -18,7 +18,7 @@ const WEBP_SIDE_MAX: u32 = 16_383;
 /// What a PNG of ours is made into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reencoding {
-    /// The file's format.
+    /// Format of the file to write.
     pub format: Format,
     /// Of a JPEG, 1 to 100.
     pub jpeg_quality: u8,

@@ -43,12 +43,12 @@ pub struct PngWriter<'a, W: Write> {
     lines: Lines<'a>,
 }
 
-/// What was written.
+/// Facts of the PNG that was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutputFacts {
-    /// Columns.
+    /// Columns of the PNG, in pixels.
     pub width: u32,
-    /// Rows.
+    /// Rows of the PNG, in pixels.
     pub height: u32,
     /// Samples per pixel: 1 gray, 2 gray and alpha, 3 colour, 4 colour and alpha.
     pub channels: u8,

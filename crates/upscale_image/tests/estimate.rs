@@ -1,4 +1,4 @@
-//! Ladders of noise and softness over pictures of many kinds: what the estimator says of each rung, its bias and its
+//! Series of noise and softness over pictures of many kinds: what the estimator says at each level, its bias and its
 //! error, printed (`cargo test -p upscale_image --test estimate -- --nocapture`), and the bounds that must hold.
 
 #![allow(
@@ -190,21 +190,24 @@ fn through_jpeg(picture: &Pixels, quality: u8) -> Pixels {
 }
 
 /// Mean, bias and root of the mean square error of what is said of `pictures`.
-struct Rung {
+struct Reading {
     mean: f32,
     bias: f32,
     error: f32,
 }
 
-fn rung(pictures: &[Pixels], truth: f32, number: fn(&Estimate) -> f32) -> Rung {
-    let said: Vec<f32> = pictures
+fn reading(pictures: &[Pixels], truth: f32, number: fn(&Estimate) -> f32) -> Reading {
+    let reported: Vec<f32> = pictures
         .iter()
         .map(|picture| number(&estimate(picture).expect("is large enough")))
         .collect();
-    let count = said.len() as f32;
-    let mean = said.iter().sum::<f32>() / count;
-    let squares = said.iter().map(|one| (one - truth).powi(2)).sum::<f32>();
-    Rung {
+    let count = reported.len() as f32;
+    let mean = reported.iter().sum::<f32>() / count;
+    let squares = reported
+        .iter()
+        .map(|one| (one - truth).powi(2))
+        .sum::<f32>();
+    Reading {
         mean,
         bias: mean - truth,
         error: (squares / count).sqrt(),
@@ -249,8 +252,8 @@ fn the_ladders_of_noise_and_softness_are_climbed() {
     println!("| kind | damage | mean | bias | rms error |");
     println!("|---|---|---|---|---|");
     for kind in kinds().iter().filter(|kind| !kind.pictures.is_empty()) {
-        let line = |what: &str, level: f32, rung: &Rung| {
-            let Rung { mean, bias, error } = rung;
+        let line = |what: &str, level: f32, reading: &Reading| {
+            let Reading { mean, bias, error } = reading;
             println!(
                 "| {} | {what} {level} | {mean:.2} | {bias:+.2} | {error:.2} |",
                 kind.name
@@ -260,37 +263,40 @@ fn the_ladders_of_noise_and_softness_are_climbed() {
         let mut last = -1.0;
         for level in NOISES {
             let pictures = each(&kind.pictures, |picture| noisy(picture, level));
-            let found = rung(&pictures, level, |estimate| estimate.noise);
+            let found = reading(&pictures, level, |estimate| estimate.noise);
             line("noise", level, &found);
             check_noise(kind, level, &found, photographed.then_some(last));
             last = found.mean;
         }
         for level in BLURS {
             let pictures = each(&kind.pictures, |picture| blurred(picture, level));
-            let found = rung(&pictures, level, |estimate| estimate.softness);
+            let found = reading(&pictures, level, |estimate| estimate.softness);
             line("blur", level, &found);
             check_softness(kind, level, &found, photographed);
         }
     }
 }
 
-/// `last` is what the rung below read, of photographs: single drawings are no sample to be monotonous.
-fn check_noise(kind: &Kind, level: f32, found: &Rung, last: Option<f32>) {
-    let Rung { mean, bias, .. } = found;
-    let told = format!("{}: noise {level} reads {mean}", kind.name);
+/// `last` is what the level below read, of photographs: single drawings are no sample to be monotonous.
+fn check_noise(kind: &Kind, level: f32, found: &Reading, last: Option<f32>) {
+    let Reading { mean, bias, .. } = found;
+    let reported = format!("{}: noise {level} reads {mean}", kind.name);
     match last {
-        Some(last) => assert!(*mean > last && bias.abs() <= 0.2 * level + 1.0, "{told}"),
+        Some(last) => assert!(
+            *mean > last && bias.abs() <= 0.2 * level + 1.0,
+            "{reported}"
+        ),
         // Noise on pixel art was never trained on: every pixel of it is meant.
-        None if level >= 10.0 && kind.name != "pixel art" => assert!(*mean > 4.0, "{told}"),
+        None if level >= 10.0 && kind.name != "pixel art" => assert!(*mean > 4.0, "{reported}"),
         None => {}
     }
-    assert!(level > 0.0 || *mean <= kind.noise_max, "{told}");
+    assert!(level > 0.0 || *mean <= kind.noise_max, "{reported}");
 }
 
-fn check_softness(kind: &Kind, level: f32, found: &Rung, photographed: bool) {
-    let told = format!("{}: blur {level} reads {}", kind.name, found.mean);
-    assert!(level > 0.0 || found.mean <= kind.softness_max, "{told}");
+fn check_softness(kind: &Kind, level: f32, found: &Reading, photographed: bool) {
+    let reported = format!("{}: blur {level} reads {}", kind.name, found.mean);
+    assert!(level > 0.0 || found.mean <= kind.softness_max, "{reported}");
     if photographed && level >= 0.8 {
-        assert!(found.bias.abs() <= 0.15, "{told}");
+        assert!(found.bias.abs() <= 0.15, "{reported}");
     }
 }

@@ -156,8 +156,9 @@ fn half_a_png_or_webp_is_never_a_picture() {
         for percent in [1, 5, 20, 40, 60, 80, 95, 99] {
             let cut = &whole[..whole.len() * percent / 100];
             let error = decode(cut, PIXELS_MAX).expect_err("cut");
-            let told = matches!(error, ImageError::Truncated { bytes, .. } if bytes == cut.len());
-            assert!(told || percent == 1, "{percent} %: {error}");
+            let reported =
+                matches!(error, ImageError::Truncated { bytes, .. } if bytes == cut.len());
+            assert!(reported || percent == 1, "{percent} %: {error}");
         }
     }
 }

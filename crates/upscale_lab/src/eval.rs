@@ -1,6 +1,6 @@
 //! `upscale-lab eval FOLDER…`: shrinks clean pictures as the field's benchmark does, enlarges them again by bicubic,
 //! Lanczos3 and our network, and prints how alike the results are. With `--gates` the small pictures are compressed as
-//! well and the networks told the truth, nothing and a lie about it. The arithmetic is `compare.rs`'s.
+//! well and the networks given a matched, an unknown and a mismatched condition input. The arithmetic is `compare.rs`'s.
 
 mod gates;
 mod input;
@@ -36,35 +36,41 @@ const PIXELS_MAX: u64 = 50_000_000;
 enum Method {
     Bicubic,
     Lanczos3,
-    Ours(Told),
+    Ours(ConditionInput),
 }
 
-/// What the network hears of the picture's compression.
+/// What the network is given about the picture's compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ConditionInput {
     /// What its file says, as in the service.
-    File,
-    Nothing,
-    Lie,
+    Matched,
+    /// Nothing: the condition input of a file without history.
+    Unknown,
+    /// What is furthest from the file.
+    Mismatched,
 }
 
 impl Method {
-    const BENCHMARK: [Self; 3] = [Self::Bicubic, Self::Lanczos3, Self::Ours(Told::File)];
+    const BENCHMARK: [Self; 3] = [
+        Self::Bicubic,
+        Self::Lanczos3,
+        Self::Ours(ConditionInput::Matched),
+    ];
     const ALL: [Self; 5] = [
         Self::Bicubic,
         Self::Lanczos3,
-        Self::Ours(Told::File),
-        Self::Ours(Told::Nothing),
-        Self::Ours(Told::Lie),
+        Self::Ours(ConditionInput::Matched),
+        Self::Ours(ConditionInput::Unknown),
+        Self::Ours(ConditionInput::Mismatched),
     ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Bicubic => "bicubic",
             Self::Lanczos3 => "lanczos3",
-            Self::Ours(Told::File) => "ours",
-            Self::Ours(Told::Nothing) => "ours, told nothing",
-            Self::Ours(Told::Lie) => "ours, told a lie",
+            Self::Ours(ConditionInput::Matched) => "ours",
+            Self::Ours(ConditionInput::Unknown) => "ours, unknown",
+            Self::Ours(ConditionInput::Mismatched) => "ours, mismatched",
         }
     }
 }
@@ -207,18 +213,18 @@ impl Trial<'_> {
     }
 
     fn enlarge(&self, small: &Small, method: Method) -> anyhow::Result<Rgb8> {
-        let told = match method {
+        let condition = match method {
             Method::Bicubic => return Ok(interpolate(small, self.scale, Kernel::Bicubic)),
             Method::Lanczos3 => return Ok(interpolate(small, self.scale, Kernel::Lanczos3)),
-            Method::Ours(Told::File) => small.condition,
-            Method::Ours(Told::Nothing) => Condition::UNKNOWN,
-            Method::Ours(Told::Lie) => self.input.lie()?,
+            Method::Ours(ConditionInput::Matched) => small.condition,
+            Method::Ours(ConditionInput::Unknown) => Condition::UNKNOWN,
+            Method::Ours(ConditionInput::Mismatched) => self.input.mismatched()?,
         };
         run_network(
             self.engine,
             &small.picture,
             self.scale,
-            told,
+            condition,
             self.eightfold,
         )
     }

@@ -78,8 +78,8 @@ fn check_header(header: &Chunk<'_>, facts: &Facts) -> Result<(), String> {
         return Err("the result has no header".to_owned());
     }
     let (sides, rest) = header.data.split_at(8);
-    let said = [facts.width.to_be_bytes(), facts.height.to_be_bytes()].concat();
-    if sides != said {
+    let stated = [facts.width.to_be_bytes(), facts.height.to_be_bytes()].concat();
+    if sides != stated {
         return Err(format!(
             "the result's header says {sides:02x?}, the child said {} x {}",
             facts.width, facts.height

@@ -11,7 +11,7 @@ use std::{
 use upscale_engine::{KernelSet, Network};
 
 use crate::{
-    Answer, Facts, Job, PictureOptions, PipelineError, Rung, Upscaled,
+    Answer, Facts, FallbackLevel, Job, PictureOptions, PipelineError, Upscaled,
     kernels::{self, KernelsError},
     models::{ChildModels, ModelPaths, ModelsError},
     read_job, read_source,
@@ -64,7 +64,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     // Read while the environment's words can still be complained about.
     let kernels = kernels::from_environment()?;
     let models = ChildModels::open(setup.models)?;
-    // The job is the parent's own word; the source behind it is a stranger's and waits for the sandbox.
+    // The job is the parent's own word; the source behind it is untrusted and waits for the sandbox.
     let mut input = BufReader::new(io::stdin().lock());
     let (job, source_bytes) = read_job(&mut input).map_err(ChildError::Job)?;
     let entered = sandbox::enter(&Entry {
@@ -152,7 +152,7 @@ fn facts(upscaled: &Upscaled) -> Facts {
         height: upscaled.facts.height,
         source_format: upscaled.source_format,
         by_brought_model: upscaled.by_brought_model,
-        by_reference: upscaled.rung == Rung::Plain,
+        by_reference: upscaled.level == FallbackLevel::Reference,
         focus_permille: upscaled.facts.focus_permille,
         spent: upscaled.spent,
         memory_bytes: 0,

@@ -10,7 +10,7 @@ use std::{
 
 use upscale_core::Rows;
 
-use crate::Rung;
+use crate::FallbackLevel;
 
 /// Names the injected fault.
 pub const VARIABLE: &str = "UPSCALE_CHILD_FAULT";
@@ -24,7 +24,7 @@ pub const CALL_DONE: i32 = 9;
 pub const CALL_REFUSED: i32 = 8;
 const CHUNK_BYTES: usize = 64 << 20;
 /// What follows the name of a fault of kernels that the plain ones have, too.
-const BOTH_RUNGS: &str = "-always";
+const BOTH_LEVELS: &str = "-always";
 /// Rows, and samples of each, that `tile` leaves out.
 const TILE: (std::ops::Range<usize>, std::ops::Range<usize>) = (64..128, 192..384);
 /// Samples by which `shifted` moves a row: a source pixel of three channels at 2x.
@@ -117,11 +117,15 @@ fn argument(word: &str) -> i64 {
 }
 
 /// The rows of colour as kernels with a fault would have made them, if the environment orders one.
-pub(crate) fn spoil<'a>(rows: Rows<'a>, rung: Rung, spoilt: &'a mut Vec<f32>) -> Rows<'a> {
+pub(crate) fn spoil<'a>(
+    rows: Rows<'a>,
+    level: FallbackLevel,
+    spoilt: &'a mut Vec<f32>,
+) -> Rows<'a> {
     let order = std::env::var(VARIABLE).unwrap_or_default();
-    let name = match order.strip_suffix(BOTH_RUNGS) {
+    let name = match order.strip_suffix(BOTH_LEVELS) {
         Some(name) => name,
-        None if rung == Rung::Fast => &order,
+        None if level == FallbackLevel::Fast => &order,
         None => return rows,
     };
     let spoil: fn(usize, &mut [f32]) = match name {

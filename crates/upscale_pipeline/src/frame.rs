@@ -3,7 +3,7 @@
 //!
 //! In both directions a frame is its length (u32, little-endian, at most 2,048) and that many bytes of postcard, read to
 //! the last one. What may be long follows its frame as bare bytes, read in pieces, so that memory follows what arrived and
-//! not what was promised: the source after a job, the PNG and its thumbnail after [`Word::Done`].
+//! not what was promised: the source after a job, the PNG and its thumbnail after [`Report::Done`].
 
 mod wire;
 
@@ -100,9 +100,9 @@ pub struct Spent {
 pub enum Answer {
     /// The whole PNG.
     Done {
-        /// What it is.
+        /// What the child reports of the result.
         facts: Facts,
-        /// Its bytes.
+        /// The PNG file, at most `RESULT_BYTES_MAX` bytes.
         png: Vec<u8>,
         /// The thumbnail's; none where none could be made.
         thumbnail: Vec<u8>,
@@ -126,7 +126,7 @@ struct Head {
 
 /// A frame on its way out.
 #[derive(Debug, Serialize, Deserialize)]
-enum Word {
+enum Report {
     /// In thousandths.
     Progress(u16),
     /// So many bytes of PNG follow, then so many of thumbnail.
@@ -197,31 +197,35 @@ pub fn read_source(pipe: &mut impl Read, source_bytes: u32) -> io::Result<Vec<u8
 /// The child's side: how far it is, in thousandths, before its answer.
 ///
 /// # Errors
-/// The pipe's.
+/// Those of writing to the pipe.
 pub fn write_progress(pipe: &mut impl Write, permille: u16) -> io::Result<()> {
-    pipe.write_all(&to_frame(&Word::Progress(permille))?)?;
+    pipe.write_all(&to_frame(&Report::Progress(permille))?)?;
     pipe.flush()
 }
 
 /// The child's side: the answer, once. Messages are cut after 1,024 bytes.
 ///
 /// # Errors
-/// The pipe's.
+/// Those of writing to the pipe.
 pub fn write_answer(pipe: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    let (word, png, small): (Word, &[u8], &[u8]) = match answer {
+    let (report, png, small): (Report, &[u8], &[u8]) = match answer {
         Answer::Done {
             facts,
             png,
             thumbnail,
         } => {
             let small = u32::try_from(thumbnail.len()).map_err(io::Error::other)?;
-            (Word::Done(*facts, png.len() as u64, small), png, thumbnail)
+            (
+                Report::Done(*facts, png.len() as u64, small),
+                png,
+                thumbnail,
+            )
         }
-        Answer::Refused(message) => (Word::Refused(cut(message)), &[], &[]),
-        Answer::Broke(message) => (Word::Broke(cut(message)), &[], &[]),
-        Answer::Unfaithful(message) => (Word::Unfaithful(cut(message)), &[], &[]),
+        Answer::Refused(message) => (Report::Refused(cut(message)), &[], &[]),
+        Answer::Broke(message) => (Report::Broke(cut(message)), &[], &[]),
+        Answer::Unfaithful(message) => (Report::Unfaithful(cut(message)), &[], &[]),
     };
-    pipe.write_all(&to_frame(&word)?)?;
+    pipe.write_all(&to_frame(&report)?)?;
     pipe.write_all(png)?;
     pipe.write_all(small)?;
     pipe.flush()
@@ -238,12 +242,12 @@ pub async fn read_answer(
     progress: &mut u16,
 ) -> io::Result<Answer> {
     for _ in 0..=PROGRESS_FRAMES_MAX {
-        return Ok(match read_word(pipe).await? {
-            Word::Progress(permille) => {
+        return Ok(match read_report(pipe).await? {
+            Report::Progress(permille) => {
                 *progress = permille.min(1_000);
                 continue;
             }
-            Word::Done(facts, bytes, small)
+            Report::Done(facts, bytes, small)
                 if bytes <= result_bytes_max && small <= THUMBNAIL_BYTES_MAX =>
             {
                 Answer::Done {
@@ -252,14 +256,14 @@ pub async fn read_answer(
                     thumbnail: read_png(pipe, small.into()).await?,
                 }
             }
-            Word::Done(_, bytes, small) => {
+            Report::Done(_, bytes, small) => {
                 return Err(invalid(format!(
                     "a result of {bytes} bytes and a thumbnail of {small}"
                 )));
             }
-            Word::Refused(message) => Answer::Refused(one_line(&message)?),
-            Word::Broke(message) => Answer::Broke(one_line(&message)?),
-            Word::Unfaithful(message) => Answer::Unfaithful(one_line(&message)?),
+            Report::Refused(message) => Answer::Refused(one_line(&message)?),
+            Report::Broke(message) => Answer::Broke(one_line(&message)?),
+            Report::Unfaithful(message) => Answer::Unfaithful(one_line(&message)?),
         });
     }
     Err(invalid(format!(
@@ -267,7 +271,7 @@ pub async fn read_answer(
     )))
 }
 
-async fn read_word(pipe: &mut (impl AsyncRead + Unpin)) -> io::Result<Word> {
+async fn read_report(pipe: &mut (impl AsyncRead + Unpin)) -> io::Result<Report> {
     let mut length = [0; 4];
     pipe.read_exact(&mut length).await?;
     let mut frame = vec![0; frame_bytes(length)?];

@@ -4,7 +4,7 @@ use std::env::{VarError, var};
 
 use upscale_engine::KernelSet;
 
-/// The variable's name.
+/// Environment variable that limits the instruction set.
 pub const VARIABLE: &str = "UPSCALE_CPU";
 
 /// Why the environment chooses no kernels.

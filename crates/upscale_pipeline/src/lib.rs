@@ -21,7 +21,7 @@ pub use frame::{
 };
 pub use models::{ModelPaths, ModelsError};
 pub use picture::{
-    Clock, PictureOptions, PipelineError, Rung, Upscaled, processor, upscale_image, wall,
+    Clock, FallbackLevel, PictureOptions, PipelineError, Upscaled, processor, upscale_image, wall,
 };
 pub use status::status_bytes;
 pub use supervisor::{BadEnd, CheckedResult, ChildEnd, ChildOptions};

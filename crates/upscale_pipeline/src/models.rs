@@ -14,9 +14,9 @@ use upscale_engine::{Model, ModelError, Network};
 /// Where the model of each scale lies, if there is one.
 #[derive(Debug, Clone, Default)]
 pub struct ModelPaths {
-    /// For 2x.
+    /// Model file for 2x; none: our own network.
     pub x2: Option<PathBuf>,
-    /// For 4x.
+    /// Model file for 4x; none: our own network.
     pub x4: Option<PathBuf>,
 }
 

@@ -90,14 +90,14 @@ fn read(clock: ClockId) -> Duration {
 pub struct Upscaled {
     /// The PNG file.
     pub png: Vec<u8>,
-    /// What it holds.
+    /// Size, depth and checksum of the PNG.
     pub facts: OutputFacts,
     /// What the source was.
     pub source_format: Format,
     /// Columns and rows of the source, upright.
     pub source_size: (u32, u32),
-    /// Which attempt it came from.
-    pub rung: Rung,
+    /// The fallback level whose result passed the output check.
+    pub level: FallbackLevel,
     /// Whether [`PictureOptions::network`] made it.
     pub by_brought_model: bool,
     /// Faces that were made clearer.
@@ -110,12 +110,12 @@ pub struct Upscaled {
 
 /// The fallback levels of the output check: what a result came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
+pub enum FallbackLevel {
     /// The kernels that fit this CPU best.
     Fast,
     /// Plain loops, because the check refused what the fast kernels made. The double-precision definition
     /// itself would take minutes for a large picture, longer than a task has.
-    Plain,
+    Reference,
 }
 
 /// Why there is no result.
@@ -124,7 +124,7 @@ pub enum PipelineError {
     /// The file is at fault; the same bytes will fail again. The text is for the customer.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// What the networks made is not the source, on both rungs; the text is for logs.
+    /// What the networks made is not the source, at both levels; the text is for logs.
     #[error("the result failed the output check: {0}")]
     Output(WriteError),
     /// This program is at fault: weights, kernels, rows.
@@ -156,11 +156,11 @@ pub fn upscale_image(
         None
     };
     let decode = (options.clock)() - started;
-    let mut upscaled = match attempt(&source, options, Rung::Fast, progress) {
+    let mut upscaled = match attempt(&source, options, FallbackLevel::Fast, progress) {
         // A model that someone brought has not been miscalculated: it is like that, and much slower the second time.
         Err(PipelineError::Output(failure)) if options.network.is_none() => {
             tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
-            attempt(&source, options, Rung::Plain, progress)
+            attempt(&source, options, FallbackLevel::Reference, progress)
         }
         ended => ended,
     }?;
@@ -172,10 +172,10 @@ pub fn upscale_image(
 fn attempt(
     source: &Source,
     options: &PictureOptions<'_>,
-    rung: Rung,
+    level: FallbackLevel,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
-    let engine = engine_options(options, rung);
+    let engine = engine_options(options, level);
     let started = (options.clock)();
     let faces = enhance_faces(source, options, &engine)?;
     let face_time = (options.clock)() - started;
@@ -199,7 +199,7 @@ fn attempt(
     let mut spoilt = Vec::new();
     work.run(&source.color, source.condition, &mut |rows| {
         #[cfg(debug_assertions)]
-        let rows = crate::fault::spoil(rows, rung, &mut spoilt);
+        let rows = crate::fault::spoil(rows, level, &mut spoilt);
         writer.push_rows(rows)
     })?;
     let (network, handing_on) = (work.network, work.handing_on);
@@ -214,7 +214,7 @@ fn attempt(
         source_size: (facts.width / factor, facts.height / factor),
         facts,
         source_format: source.header.format,
-        rung,
+        level,
         by_brought_model: options.network.is_some(),
         faces: faces.map_or(0, |faces| faces.found().len()),
         spent: Spent {
@@ -227,20 +227,20 @@ fn attempt(
     })
 }
 
-fn engine_options(options: &PictureOptions<'_>, rung: Rung) -> EngineOptions {
+fn engine_options(options: &PictureOptions<'_>, level: FallbackLevel) -> EngineOptions {
     EngineOptions {
         look: options.look,
         threads: options.threads,
-        kernels: match rung {
-            Rung::Fast => options.kernels,
-            Rung::Plain => Some(KernelSet::Portable),
+        kernels: match level {
+            FallbackLevel::Fast => options.kernels,
+            FallbackLevel::Reference => Some(KernelSet::Portable),
         },
         // The header was held against the cap; this is the same number once more.
         pixels_max: usize::try_from(options.pixels_max).unwrap_or(usize::MAX),
         // Not from the defaults: they count the cores, and the child's sandbox opens no file to do so.
-        precision: match rung {
-            Rung::Fast => Precision::Fast,
-            Rung::Plain => Precision::Exact,
+        precision: match level {
+            FallbackLevel::Fast => Precision::Fast,
+            FallbackLevel::Reference => Precision::Exact,
         },
     }
 }
@@ -335,8 +335,8 @@ mod tests {
     fn a_picture_becomes_its_larger_self_at_both_scales_and_progress_ends_at_one() {
         let bytes = picture().to_png().unwrap();
         for scale in Scale::ALL {
-            let mut heard = Vec::new();
-            let mut progress = |share| heard.push(share);
+            let mut reported = Vec::new();
+            let mut progress = |share| reported.push(share);
             let upscaled = upscale_image(&bytes, &options(scale), &mut progress).unwrap();
             let result = decode(&upscaled.png, 1_000_000).unwrap();
             let factor = scale.factor();
@@ -345,27 +345,36 @@ mod tests {
                 (24 * factor, 18 * factor)
             );
             assert_eq!(upscaled.source_size, (24, 18));
-            assert_eq!(upscaled.rung, Rung::Fast);
+            assert_eq!(upscaled.level, FallbackLevel::Fast);
             let small = decode(&upscaled.thumbnail.unwrap(), 24 * 18).unwrap();
             assert_eq!((small.color.width(), small.color.height()), (24, 18));
-            assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
+            assert!(
+                reported.is_sorted() && reported.last() == Some(&1.0),
+                "{reported:?}"
+            );
         }
     }
 
     #[test]
-    fn all_orientations_give_another_result_of_the_same_kind_and_are_heard_of() {
+    fn all_orientations_give_another_result_of_the_same_kind_and_report_progress() {
         let file = gray_alpha_16();
-        let mut heard = Vec::new();
+        let mut reported = Vec::new();
         let eightfold = PictureOptions {
             ensemble: true,
             ..options(Scale::X2)
         };
         let one = upscale_image(&file, &options(Scale::X2), &mut |_| ()).unwrap();
-        let mean = upscale_image(&file, &eightfold, &mut |share| heard.push(share)).unwrap();
+        let mean = upscale_image(&file, &eightfold, &mut |share| reported.push(share)).unwrap();
         assert_eq!((mean.facts.channels, mean.facts.depth), (2, 16));
-        assert!(heard.is_sorted() && heard.last() == Some(&1.0), "{heard:?}");
-        let computed = heard.iter().filter(|share| **share < 0.5).count();
-        assert!(computed > 4, "the orientations are heard of: {heard:?}");
+        assert!(
+            reported.is_sorted() && reported.last() == Some(&1.0),
+            "{reported:?}"
+        );
+        let computed = reported.iter().filter(|share| **share < 0.5).count();
+        assert!(
+            computed > 4,
+            "the orientations report their progress: {reported:?}"
+        );
         let [one, mean] = [one, mean].map(|made| decode(&made.png, 10_000).unwrap().color);
         let pairs = one.samples().iter().zip(mean.samples());
         let furthest = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -421,14 +430,14 @@ mod tests {
     }
 
     #[test]
-    fn the_second_rung_makes_the_same_picture() {
+    fn the_fallback_makes_the_same_picture() {
         let source = decode(&picture().to_png().unwrap(), 1_000).unwrap();
-        let made = |rung| {
-            let upscaled = attempt(&source, &options(Scale::X2), rung, &mut |_| ()).unwrap();
-            assert_eq!(upscaled.rung, rung);
+        let made = |level| {
+            let upscaled = attempt(&source, &options(Scale::X2), level, &mut |_| ()).unwrap();
+            assert_eq!(upscaled.level, level);
             Rgb8::of_source(&decode(&upscaled.png, 1_000_000).unwrap())
         };
-        let (fast, plain) = (made(Rung::Fast), made(Rung::Plain));
+        let (fast, plain) = (made(FallbackLevel::Fast), made(FallbackLevel::Reference));
         let pairs = fast.samples().iter().zip(plain.samples());
         let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max();
         assert!(furthest <= Some(1), "{furthest:?} levels apart");
@@ -436,7 +445,7 @@ mod tests {
 
     /// A coarse JPEG, and a PNG of the same pixels that no one can know to have been one: too small to be doubted.
     #[test]
-    fn the_networks_hear_what_the_file_says() {
+    fn the_networks_get_what_the_file_says_as_condition_input() {
         let noisy = Rgb8::paint(24, 18, |x, y| {
             [0, 1, 2].map(|c| (x * 37 + y * y * 71 + c * 50) as u8)
         });
@@ -448,11 +457,11 @@ mod tests {
         let png = Rgb8::of_source(&decode(&jpeg, 1_000).unwrap())
             .to_png()
             .unwrap();
-        let [told, untold] = [jpeg, png].map(|file| {
+        let [known, unknown] = [jpeg, png].map(|file| {
             let upscaled = upscale_image(&file, &options(Scale::X2), &mut |_| ()).unwrap();
             Rgb8::of_source(&decode(&upscaled.png, 10_000).unwrap())
         });
-        let pairs = told.samples().iter().zip(untold.samples());
+        let pairs = known.samples().iter().zip(unknown.samples());
         let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
         let engine = Engine::shipped(EngineOptions::default()).unwrap();
         let listens = engine.network(Scale::X2).is_conditioned();
@@ -463,8 +472,8 @@ mod tests {
     fn what_cannot_be_done_is_refused_in_the_customers_words() {
         let large = Rgb8::paint(25, 18, |_, _| [0; 3]).to_png().unwrap();
         let refused = upscale_image(&large, &options(Scale::X2), &mut |_| ()).err();
-        let said = refused.map(|error| error.to_string()).unwrap_or_default();
-        assert!(said.contains("25 x 18"), "{said}");
+        let stated = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(stated.contains("25 x 18"), "{stated}");
         let broken = upscale_image(b"GIF89a", &options(Scale::X2), &mut |_| ()).err();
         assert!(matches!(broken, Some(PipelineError::Image(_))));
     }

@@ -27,7 +27,7 @@ impl Running {
     /// the runtime with it. And a child dies with the thread that started it (PR_SET_PDEATHSIG).
     pub(crate) async fn start(mut command: Command) -> io::Result<Self> {
         let runtime = Handle::current();
-        let (say, started) = oneshot::channel();
+        let (send_running, started) = oneshot::channel();
         let (says_end, ended) = oneshot::channel();
         thread::Builder::new()
             .name("child".to_owned())
@@ -39,7 +39,7 @@ impl Running {
                 });
                 let pid = running.as_ref().ok().and_then(Self::pid);
                 // A child that is no longer waited for is killed as it is dropped.
-                let _ = say.send(running);
+                let _ = send_running.send(running);
                 if let Some(pid) = pid {
                     wait_for_end(pid);
                 }

@@ -28,11 +28,11 @@ use crate::{
 };
 
 /// What is kept of a child's standard error; the first lines say why it ended.
-const WORDS_BYTES_MAX: usize = 8 * 1024;
+const OUTPUT_BYTES_MAX: usize = 8 * 1024;
 /// After its answer a child has this long to end by itself.
 const ENDING: Duration = Duration::from_secs(5);
 /// After a child ended badly its last words have this long to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
 /// Beside the samples of a result that does not compress: a filter byte for each of at most 3,000,000 rows, the profile
 /// (at most 4 MiB), and 0.1 % for blocks and chunks ([`upscale_image::store_if_smaller`]).
 const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
@@ -49,7 +49,7 @@ const KILLED: &str = "killed";
 pub struct ChildOptions {
     /// The program, usually this binary itself.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments that start the child, without the program's name.
     pub arguments: Vec<OsString>,
     /// All of its environment: nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
@@ -63,7 +63,7 @@ pub struct ChildOptions {
     pub cpu_seconds_max: u32,
     /// Parts of the sandbox without which a child must not look at its source.
     pub required: Parts,
-    /// How results look.
+    /// The look of the restoring networks, see [`Look`].
     pub look: Look,
 }
 
@@ -212,7 +212,7 @@ pub enum ChildEnd {
 pub struct BadEnd {
     /// As metrics name it.
     pub cause: &'static str,
-    /// For the logs.
+    /// Text for the logs; never shown to customers.
     pub reason: String,
 }
 
@@ -262,7 +262,7 @@ fn judge(
         }
         Answer::Unfaithful(reason) => {
             cause.0 = "refused";
-            counter!("upscale_output_check_total", "rung" => "none").increment(1);
+            counter!("upscale_output_check_total", "path" => "none").increment(1);
             Ok(Err(ChildEnd::Unfaithful(reason)))
         }
         Answer::Broke(reason) => Err(BadEnd::new("broke", reason)),
@@ -296,15 +296,15 @@ impl Talk {
 
     /// One line with what the child said about it; its words are untrusted and are shown escaped.
     async fn log(&mut self, error: &ChildEnd) {
-        let _ = timeout(LAST_WORDS, capture(&mut self.stderr, &mut self.words)).await;
+        let _ = timeout(LAST_OUTPUT, capture(&mut self.stderr, &mut self.words)).await;
         let words = String::from_utf8_lossy(&self.words);
         if let ChildEnd::WeakSandbox(_) = error {
-            tracing::error!(child_said = ?words, "this machine cannot decode images safely");
+            tracing::error!(child_output = ?words, "this machine cannot decode images safely");
         }
         tracing::info!(
             %error,
             permille = self.progress,
-            child_said = ?words,
+            child_output = ?words,
             "a child did not do its image"
         );
     }
@@ -347,7 +347,7 @@ async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
     let Some(stderr) = stderr else { return };
     let mut piece = [0; 4_096];
     while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-        let room = WORDS_BYTES_MAX.saturating_sub(words.len());
+        let room = OUTPUT_BYTES_MAX.saturating_sub(words.len());
         words.extend_from_slice(&piece[..length.min(room)]);
     }
 }
@@ -377,7 +377,7 @@ async fn ended_well(child: &mut Running, stdout: &mut ChildStdout) -> Result<(),
 
 /// How a child that spoiled its answer ended, if it did.
 async fn ending(child: &mut Running) -> BadEnd {
-    match timeout(LAST_WORDS, child.wait()).await {
+    match timeout(LAST_OUTPUT, child.wait()).await {
         Ok(ended) => describe(ended),
         Err(_) => BadEnd::new("protocol", "it still runs and is killed"),
     }

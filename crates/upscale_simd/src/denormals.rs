@@ -22,7 +22,7 @@ const FLUSH: Control = 1 << 24;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl FlushDenormals {
-    /// From here on.
+    /// Flushes denormals of this thread until it is dropped; does nothing where the CPU has no such bit.
     #[must_use]
     pub fn begin() -> Self {
         let before = read();
@@ -33,7 +33,7 @@ impl FlushDenormals {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl FlushDenormals {
-    /// From here on.
+    /// Flushes denormals of this thread until it is dropped; does nothing where the CPU has no such bit.
     #[must_use]
     pub fn begin() -> Self {
         Self { before: () }

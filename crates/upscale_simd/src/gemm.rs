@@ -27,7 +27,7 @@ pub enum Start<'a> {
 /// Weights for one matrix product: for every panel `[depth][panel channels]`, panels one after another.
 #[derive(Clone, Copy)]
 pub struct Weights<'a> {
-    /// All panels.
+    /// All panels, one after the other.
     pub numbers: &'a [f32],
     /// Output channels of each panel.
     pub panels: &'a [usize],
@@ -35,7 +35,7 @@ pub struct Weights<'a> {
     pub depth: usize,
 }
 
-/// Rows to read.
+/// Rows of the left matrix, to read.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The first row begins here.
@@ -44,7 +44,7 @@ pub struct Input<'a> {
     pub stride: usize,
 }
 
-/// Rows to write.
+/// Rows of the product, to write.
 pub struct Output<'a> {
     /// The first row begins here.
     pub numbers: &'a mut [f32],
@@ -144,7 +144,7 @@ pub fn multiply_in_place<L: Lanes, const WORDS: bool>(
             true => (copy.as_ptr(), weights.depth),
             false => (output.cast_const(), stride),
         };
-        let place = Place {
+        let place = Patch {
             rows: count,
             output,
             output_stride: stride,
@@ -175,7 +175,7 @@ pub fn multiply_into<L: Lanes>(
     };
     for (first, count) in blocks(rows, most_rows::<L>(weights.panels)) {
         let to = &mut output.numbers[first * output.stride..];
-        let place = Place {
+        let place = Patch {
             rows: count,
             input: input.numbers[first * input.stride..].as_ptr(),
             input_stride: input.stride,
@@ -211,7 +211,7 @@ fn blocks(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Where some rows are read and written.
-struct Place {
+struct Patch {
     rows: usize,
     input: *const f32,
     input_stride: usize,
@@ -235,7 +235,7 @@ struct Soon {
 #[inline(always)]
 unsafe fn run_block<L: Lanes, const WORDS: bool>(
     lanes: L,
-    place: &Place,
+    place: &Patch,
     weights: Weights<'_>,
     start: Start<'_>,
     soon: Soon,
@@ -380,14 +380,14 @@ pub(crate) unsafe fn multiply<
     }
 }
 
-/// Twelve chains of dependent multiply-adds, `turns` long; gives the operations, two a lane.
+/// Twelve chains of dependent multiply-adds, `rounds` long; gives the operations, two a lane.
 #[inline(always)]
-pub(crate) fn spin<L: Lanes>(lanes: L, turns: u64) -> u64 {
+pub(crate) fn spin<L: Lanes>(lanes: L, rounds: u64) -> u64 {
     const CHAINS: usize = 12;
     let factor = lanes.splat(std::hint::black_box(0.999));
     let term = lanes.splat(std::hint::black_box(0.001));
     let mut sums = [term; CHAINS];
-    for _ in 0..turns {
+    for _ in 0..rounds {
         for sum in &mut sums {
             *sum = lanes.fma(*sum, factor, term);
         }
@@ -397,5 +397,5 @@ pub(crate) fn spin<L: Lanes>(lanes: L, turns: u64) -> u64 {
         lanes.store(sum, &mut kept, 0);
         std::hint::black_box(&kept);
     }
-    turns * (CHAINS * L::WIDTH * 2) as u64
+    rounds * (CHAINS * L::WIDTH * 2) as u64
 }

@@ -81,8 +81,8 @@ impl Kernels {
 
     /// Multiply-adds and nothing else, to measure the peak; gives the operations done, two for each.
     #[must_use]
-    pub fn spin(self, turns: u64) -> u64 {
-        self.call(Spin { turns })
+    pub fn spin(self, rounds: u64) -> u64 {
+        self.call(Spin { rounds })
     }
 }
 
@@ -111,7 +111,7 @@ impl Computation for HasWords {
 }
 
 struct Spin {
-    turns: u64,
+    rounds: u64,
 }
 
 impl Computation for Spin {
@@ -119,6 +119,6 @@ impl Computation for Spin {
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> u64 {
-        gemm::spin(lanes, self.turns)
+        gemm::spin(lanes, self.rounds)
     }
 }

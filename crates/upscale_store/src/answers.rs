@@ -71,9 +71,9 @@ impl Default for StoreOptions {
 /// An account and its money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name forever.
+    /// Stable identifier, `acc_…`.
     pub id: AccountId,
-    /// What the operator or owner calls it.
+    /// Set by the operator or the owner, 1 to 100 characters.
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
@@ -85,13 +85,13 @@ pub struct Account {
     pub reserved: Credits,
     /// Credits charged so far.
     pub charged: Credits,
-    /// Tasks processing now.
+    /// Tasks that have not ended, 0 to the account's limit (20 unless set otherwise).
     pub active_tasks: u32,
-    /// Tasks accepted this UTC day.
+    /// Tasks accepted since 00:00 UTC, 0 to the account's limit (2,500 unless set otherwise).
     pub accepted_today: u32,
     /// What an operator set in place of the contract's limits.
     pub own_limits: OwnLimits,
-    /// Whether an audit found its books wrong and stopped it.
+    /// Whether an audit found its ledger inconsistent: it takes no new tasks until an audit is clean.
     pub stopped: bool,
 }
 
@@ -111,9 +111,9 @@ pub enum PurchaseOutcome {
 /// One API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// Names the key; is not the key.
+    /// Identifier of the key, `key_…`; no secret.
     pub id: KeyId,
-    /// Whose it is.
+    /// The account whose tasks it reads and creates, or that ordered the task.
     pub account_id: AccountId,
     /// What it may do.
     pub permission: Permission,
@@ -150,7 +150,7 @@ pub struct KeyCursor {
     pub is_live: bool,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Its name.
+    /// Identifier of the key, `key_…`; orders keys of the same moment.
     pub id: KeyId,
 }
 
@@ -196,11 +196,11 @@ pub struct Caller {
 pub struct RateWindow {
     /// Whether this request is within the limit.
     pub allowed: bool,
-    /// The limit.
+    /// Create requests a minute, 60 unless an operator set another limit.
     pub limit: u32,
-    /// What is left after this request.
+    /// Requests left in the window, 0 to `limit`.
     pub remaining: u32,
-    /// When the window ends.
+    /// End of the window, a full minute of the store's clock.
     pub reset_at: Timestamp,
     /// The store's time when it counted.
     pub now: Timestamp,
@@ -230,38 +230,38 @@ pub enum CreateOutcome {
     Conflict,
     /// As many are active as this account may have: 20, unless an operator set another limit.
     ActiveLimit {
-        /// How many that is.
+        /// The account's own limit, in tasks.
         limit: u32,
-        /// 1–30.
+        /// Seconds until a task may have ended, 1–30.
         retry_after_seconds: i64,
     },
     /// As many were accepted today as may be: 2,500, unless an operator set another limit.
     DailyLimit {
-        /// How many that is.
+        /// The account's own limit, in tasks.
         limit: u32,
-        /// Until 00:00 UTC, ≥ 1.
+        /// Seconds until 00:00 UTC, ≥ 1.
         retry_after_seconds: i64,
     },
     /// Fewer credits than the price.
     InsufficientCredits {
-        /// What there is.
+        /// Credits that could be reserved, below `price`.
         available: Credits,
         /// What the task would have cost.
         price: Credits,
     },
     /// The backlog would pass the deadline, or the account is stopped by a breached invariant.
     Overloaded {
-        /// 1–60.
+        /// Seconds after which to ask again, 1–60.
         retry_after_seconds: i64,
     },
 }
 
-/// A job taken by a worker. Every later word about it carries `attempt`, the fence.
+/// A job taken by a worker. Every later report about it carries `attempt`, the fence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// The task to do.
     pub task_id: TaskId,
-    /// Whose it is.
+    /// The account whose tasks it reads and creates, or that ordered the task.
     pub account_id: AccountId,
     /// 1 for the first claim; the fencing token.
     pub attempt: i64,
@@ -275,7 +275,7 @@ pub struct Claim {
     pub interruptions: u32,
     /// Where the source is.
     pub source_url: SourceUrl,
-    /// What was ordered.
+    /// Scale and options of the order.
     pub parameters: Parameters,
     /// The create request that ordered it, for logs.
     pub request_id: RequestId,
@@ -310,10 +310,10 @@ pub enum Settlement {
     Failed(FailureMessage),
 }
 
-/// Whether a word about a claim was heard.
+/// Whether a report about a claim took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceOutcome {
-    /// Done.
+    /// The claim was still this worker's: the report is committed.
     Done,
     /// The claim is no longer this worker's: nothing changed.
     Lost,
@@ -324,7 +324,7 @@ pub enum FenceOutcome {
 pub struct ResultRecord {
     /// The task it belongs to.
     pub task_id: TaskId,
-    /// The file.
+    /// Size, checksum and dimensions, as recorded when the task succeeded.
     pub file: ResultFile,
     /// When the task succeeded.
     pub finished_at: Timestamp,
@@ -337,7 +337,7 @@ pub struct ResultRecord {
 pub struct SigningKey {
     /// Short name carried in the URL.
     pub id: String,
-    /// 32 secret bytes.
+    /// Key of HMAC-SHA256, 32 random bytes.
     pub secret: [u8; 32],
 }
 
@@ -353,9 +353,9 @@ pub enum OldLinks {
 /// One ledger line, both legs in one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLine {
-    /// Order of writing.
+    /// Position in the ledger; grows with every line, not always by 1.
     pub sequence: i64,
-    /// When.
+    /// When the line was written, by the store's clock.
     pub at: Timestamp,
     /// What it is for.
     pub kind: LedgerKind,
@@ -378,10 +378,10 @@ pub struct AuditReport {
     pub breaches: Vec<Breach>,
 }
 
-/// One broken invariant.
+/// An invariant that does not hold for one account, or for the whole ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// `I1` … `I14`.
+    /// Number of the invariant, `I1` to `I14`; `audit_checks.rs` lists them.
     pub invariant: String,
     /// The account, where one can be named.
     pub account_id: Option<AccountId>,
@@ -398,9 +398,9 @@ pub struct QueueGlance {
     pub claimed: u32,
     /// Slots of workers that reported within the last lease.
     pub live_slots: u32,
-    /// Moving average of seconds a job takes.
+    /// Moving average of slot-seconds a job takes.
     pub seconds_per_job: f64,
-    /// Age of the oldest open job.
+    /// Age of the oldest open job in seconds; 0 when there is none.
     pub oldest_seconds: i64,
 }
 
@@ -409,12 +409,12 @@ pub struct QueueGlance {
 pub struct OldTransaction {
     /// The server's process id, to end it with `pg_terminate_backend`.
     pub process: i64,
-    /// Who opened it.
+    /// PostgreSQL role of the session.
     pub user: String,
     /// What the session calls itself.
     pub application: String,
     /// Such as `idle in transaction`.
     pub state: String,
-    /// How long it has been open.
+    /// Seconds since it began.
     pub seconds: i64,
 }

@@ -105,13 +105,13 @@ const CHECKS: [(&str, &str); 20] = [
     ),
     (
         "I9",
-        "SELECT account_id, 'payments tell of ' || told || ' taken back, the ledger of ' || moved FROM (
+        "SELECT account_id, 'payments tell of ' || reported || ' taken back, the ledger of ' || moved FROM (
              SELECT account.id AS account_id,
-                 (SELECT coalesce(sum(taken_back), 0) FROM payment WHERE payment.account_id = account.id) AS told,
+                 (SELECT coalesce(sum(taken_back), 0) FROM payment WHERE payment.account_id = account.id) AS reported,
                  (SELECT coalesce(sum(CASE WHEN kind = 'reversal' THEN amount ELSE -amount END), 0) FROM ledger
                      WHERE ledger.account_id = account.id AND kind IN ('reversal', 'reinstatement')) AS moved
              FROM account) AS returned
-         WHERE told <> moved",
+         WHERE reported <> moved",
     ),
     (
         "I10",

@@ -8,7 +8,7 @@ use crate::{Store, StoreError, row::Row, tx::Tx};
 /// One look at the clock.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockLook {
-    /// What it said.
+    /// The time that it showed.
     pub now: Timestamp,
     /// Seconds that the service has still to run before anything is deleted; 0 when all is well.
     pub pause_seconds: i64,

@@ -39,13 +39,13 @@ const DELETES_AT_A_TIME: usize = 16;
 #[derive(Debug, Clone)]
 pub struct Results {
     files: Arc<dyn ObjectStore>,
-    place: Place,
+    storage: Storage,
     /// Held while a directory is probed.
     probing: Arc<Mutex<()>>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     Directory(Arc<PathBuf>),
     Bucket(Arc<Bucket>),
 }
@@ -75,7 +75,7 @@ impl Results {
             .with_fsync(true);
         Ok(Self {
             files: Arc::new(files),
-            place: Place::Directory(Arc::new(directory.to_owned())),
+            storage: Storage::Directory(Arc::new(directory.to_owned())),
             probing: Arc::default(),
         })
     }
@@ -88,7 +88,7 @@ impl Results {
         let bucket = Bucket::open(options)?;
         Ok(Self {
             files: bucket.files(),
-            place: Place::Bucket(Arc::new(bucket)),
+            storage: Storage::Bucket(Arc::new(bucket)),
             probing: Arc::default(),
         })
     }
@@ -100,12 +100,12 @@ impl Results {
     /// [`StoreError`] when the name is no token or the bytes did not get there.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.key(name)?;
-        match &self.place {
-            Place::Directory(_) => {
+        match &self.storage {
+            Storage::Directory(_) => {
                 let put = self.files.put(&key, bytes.into()).await;
                 put.map(drop).map_err(failed)
             }
-            Place::Bucket(bucket) => bucket.put(&key, bytes).await,
+            Storage::Bucket(bucket) => bucket.put(&key, bytes).await,
         }
     }
 
@@ -130,9 +130,9 @@ impl Results {
         name: &str,
         link: &Link<'_>,
     ) -> Result<Option<String>, StoreError> {
-        match &self.place {
-            Place::Directory(_) => Ok(None),
-            Place::Bucket(bucket) => {
+        match &self.storage {
+            Storage::Directory(_) => Ok(None),
+            Storage::Bucket(bucket) => {
                 let signed = bucket.sign(&self.thumbnail_key(name)?, link).await;
                 signed.map(Some)
             }
@@ -154,9 +154,9 @@ impl Results {
     /// # Errors
     /// [`StoreError`] when the name is no token or there are no credentials to sign with.
     pub async fn link(&self, name: &str, link: &Link<'_>) -> Result<Option<String>, StoreError> {
-        match &self.place {
-            Place::Directory(_) => Ok(None),
-            Place::Bucket(bucket) => bucket.sign(&self.key(name)?, link).await.map(Some),
+        match &self.storage {
+            Storage::Directory(_) => Ok(None),
+            Storage::Bucket(bucket) => bucket.sign(&self.key(name)?, link).await.map(Some),
         }
     }
 
@@ -181,9 +181,9 @@ impl Results {
         key: &Key,
         options: GetOptions,
     ) -> Result<Option<ResultBody>, StoreError> {
-        let files = match &self.place {
-            Place::Directory(_) => &*self.files,
-            Place::Bucket(bucket) => bucket.reader(),
+        let files = match &self.storage {
+            Storage::Directory(_) => &*self.files,
+            Storage::Bucket(bucket) => bucket.reader(),
         };
         let Some(found) = if_there(files.get_opts(key, options).await)? else {
             return Ok(None);
@@ -229,9 +229,9 @@ impl Results {
         &self,
         before: Timestamp,
     ) -> BoxStream<'static, Result<String, StoreError>> {
-        let listed = match &self.place {
-            Place::Directory(_) => self.files.list(None),
-            Place::Bucket(bucket) => bucket.part(before),
+        let listed = match &self.storage {
+            Storage::Directory(_) => self.files.list(None),
+            Storage::Bucket(bucket) => bucket.part(before),
         };
         let old = listed.map_err(failed).try_filter_map(move |meta| {
             let is_old = meta.last_modified.timestamp_micros() < before.micros();
@@ -244,7 +244,7 @@ impl Results {
     /// Removes what writes cut off by a crash left before then: `NAME.png#N`, which a listing hides. A bucket
     /// keeps nothing of a write that was cut off.
     pub(crate) async fn remove_unfinished(&self, before: Timestamp) -> Result<u32, StoreError> {
-        let Place::Directory(directory) = &self.place else {
+        let Storage::Directory(directory) = &self.storage else {
             return Ok(0);
         };
         let path = Arc::clone(directory);
@@ -270,9 +270,9 @@ impl Results {
             )));
         }
         let file = format!("{name}{suffix}");
-        Ok(match &self.place {
-            Place::Directory(_) => Key::from(file),
-            Place::Bucket(bucket) => bucket.key(&file),
+        Ok(match &self.storage {
+            Storage::Directory(_) => Key::from(file),
+            Storage::Bucket(bucket) => bucket.key(&file),
         })
     }
 }

@@ -61,7 +61,7 @@ impl StoredSecret {
         Self(stored)
     }
 
-    /// In plain text.
+    /// The secret in plain text, opened with one of the keys where it is sealed.
     pub(crate) fn open(
         &self,
         keys: Option<&Arc<SecretKeys>>,

@@ -121,7 +121,7 @@ impl Store {
         Operator { store: self }
     }
 
-    /// The store's time.
+    /// The store's time: this machine's with SQLite, the server's with PostgreSQL.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
@@ -130,7 +130,7 @@ impl Store {
         }
     }
 
-    /// As opened.
+    /// The options that the store was opened with.
     #[must_use]
     pub fn options(&self) -> StoreOptions {
         match self {

@@ -207,7 +207,7 @@ async fn retention_removes_what_is_due_and_orphans_of_every_part() {
         .unwrap();
     let clock = Clock::manual(Clock::System.now());
     let store = one_success(&folder, &clock, &name).await;
-    // An orphan in each of the eight parts, and a stranger's file that is none of ours.
+    // An orphan in each of the eight parts, and a file of others that is none of ours.
     for part in 0..8 {
         let orphan = format!("{part}{}", &random_token().unwrap()[1..]);
         results

@@ -11,7 +11,7 @@ const CRASHED: &str = "The image could not be processed";
 const NOT_NOW: &str =
     "The image could not be processed at the moment. Try again with a new Idempotency-Key.";
 
-/// One failed attempt.
+/// Why an attempt failed, for the customer and for the decision to retry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} {detail}")]
 pub struct AttemptError {
@@ -31,7 +31,7 @@ impl AttemptError {
         Self::new(AttemptFailure::Permanent, message)
     }
 
-    /// It may pass.
+    /// A failure that another attempt may not meet.
     pub fn transient(message: impl Into<String>) -> Self {
         Self::new(AttemptFailure::Transient, message)
     }

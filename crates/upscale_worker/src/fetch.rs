@@ -9,7 +9,7 @@ mod downloads;
 mod exchange;
 mod guard;
 mod lookup;
-mod places;
+mod permits;
 mod progress;
 mod resolve;
 
@@ -33,12 +33,12 @@ use self::{
     downloads::{Downloads, Room},
     exchange::{Answer, exchange},
     lookup::Lookups,
-    places::Place,
+    permits::Permits,
     progress::Standing,
     resolve::Routes,
 };
 pub(crate) use self::{
-    downloads::{Permit, QUICK_DOWNLOAD},
+    downloads::{DownloadPermit, QUICK_DOWNLOAD},
     progress::Progress,
 };
 use crate::AttemptError;
@@ -54,7 +54,7 @@ pub struct FetchOptions {
     pub denied: Vec<IpNet>,
     /// NAT64 prefixes of this network (RFC 6052: /32, /40, /48, /56, /64 or /96).
     pub nat64_prefixes: Vec<Ipv6Net>,
-    /// Limits.
+    /// Times and amounts that one download may take.
     pub budgets: FetchBudgets,
 }
 
@@ -63,7 +63,7 @@ pub struct FetchOptions {
 pub struct ConnectTo {
     /// A DNS name, lower case.
     pub name: String,
-    /// Where it leads.
+    /// The address that is connected to in place of the resolved one.
     pub address: SocketAddr,
 }
 
@@ -73,9 +73,9 @@ pub enum FetchSetupError {
     /// A file of roots cannot be used.
     #[error("{}: {reason}", file.display())]
     CaFile {
-        /// Which.
+        /// Path as configured.
         file: PathBuf,
-        /// Why.
+        /// Why it cannot be read as PEM certificates.
         reason: String,
     },
     /// A mapping is malformed.
@@ -168,7 +168,7 @@ impl Fetcher {
             },
             tls: tls_config(&options.ca_files)?,
             budgets,
-            destinations: Destinations::new(budgets.destination_places),
+            destinations: Destinations::new(budgets.destination_permits),
             downloads: Downloads::new(&budgets),
         })
     }
@@ -193,14 +193,14 @@ impl Fetcher {
     }
 
     /// The right to one download, unless the account has all that it may have under way.
-    pub(crate) fn begin(&self, account: AccountId) -> Option<Permit> {
+    pub(crate) fn begin(&self, account: AccountId) -> Option<DownloadPermit> {
         self.downloads.begin(account)
     }
 
     /// As [`Fetcher::download`], begun already.
     pub(crate) async fn download_by(
         &self,
-        permit: Permit,
+        permit: DownloadPermit,
         source: &SourceUrl,
         progress: &Progress,
     ) -> Result<Source, AttemptError> {
@@ -275,8 +275,8 @@ impl Fetcher {
         progress.is_at(Standing::LookingUp);
         let host = target.host_str().unwrap_or_default();
         let addresses = time_left.spend(self.routes.find(host)).await?;
-        progress.is_at(Standing::WaitingForTurn);
-        let _place = time_left.spend(self.place_at(account, &addresses)).await?;
+        progress.is_at(Standing::WaitingForPermit);
+        let _permits = time_left.spend(self.permit_at(account, &addresses)).await?;
         progress.is_at(Standing::Asking);
         let hop = async {
             let stream = connect(host, &addresses, &self.tls, &self.budgets).await?;
@@ -285,21 +285,21 @@ impl Fetcher {
         time_left.spend(hop).await
     }
 
-    async fn place_at(
+    async fn permit_at(
         &self,
         account: AccountId,
         addresses: &[SocketAddr],
-    ) -> Result<Option<Place>, AttemptError> {
+    ) -> Result<Option<Permits>, AttemptError> {
         // The smallest, because resolvers turn the order.
         let Some(&destination) = addresses.iter().min() else {
             return Ok(None);
         };
         let pool = self.destinations.of(destination);
-        let place = timeout(
+        let permit = timeout(
             self.budgets.wait,
             pool.take(account, self.budgets.per_destination),
         );
-        place
+        permit
             .await
             .map(Some)
             .map_err(|_| AttemptError::busy("Other downloads from this image host were running."))

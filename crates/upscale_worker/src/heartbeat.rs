@@ -18,21 +18,21 @@ pub(crate) struct Pulse {
 }
 
 /// Renews the lease by `beat` until it is lost; says why it ended. `claimed` is the moment of the claim.
-pub(crate) async fn keep_claim<Heard: Future<Output = Result<FenceOutcome, StoreError>>>(
-    beat: impl Fn() -> Heard,
+pub(crate) async fn keep_claim<Acknowledged: Future<Output = Result<FenceOutcome, StoreError>>>(
+    beat: impl Fn() -> Acknowledged,
     pulse: Pulse,
     claimed: Instant,
 ) -> &'static str {
-    let mut heard = claimed;
+    let mut acknowledged = claimed;
     let mut next = claimed + pulse.every;
     loop {
-        let give_up = heard + pulse.silence_max;
+        let give_up = acknowledged + pulse.silence_max;
         sleep_until(next.min(give_up)).await;
         let asked = Instant::now();
         match timeout_at(give_up, beat()).await {
             Ok(Ok(FenceOutcome::Done)) => {
-                // The lease runs from when the store heard it, which is no earlier than this.
-                heard = asked;
+                // The lease runs from when the store acknowledged it, which is no earlier than this.
+                acknowledged = asked;
                 next = asked + pulse.every;
             }
             Ok(Ok(FenceOutcome::Lost)) => return "another attempt has it, or it has ended",
@@ -57,17 +57,17 @@ mod tests {
         silence_max: Duration::from_secs(50),
     };
 
-    /// What the n-th heartbeat hears, and after how long.
+    /// The reply to the n-th heartbeat, and after how long.
     async fn until_lost(
-        hears: impl Fn(u32) -> (Duration, Result<FenceOutcome, StoreError>),
+        replies: impl Fn(u32) -> (Duration, Result<FenceOutcome, StoreError>),
     ) -> (u32, Duration) {
         let (beats, start) = (Cell::new(0), Instant::now());
         let beat = || {
             beats.set(beats.get() + 1);
-            let (after, heard) = hears(beats.get());
+            let (after, reply) = replies(beats.get());
             async move {
                 tokio::time::sleep(after).await;
-                heard
+                reply
             }
         };
         keep_claim(beat, PULSE, start).await;
@@ -80,11 +80,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_claim_beats_every_fifteen_seconds_until_it_is_lost() {
-        let hears = |beat| match beat {
+        let replies = |beat| match beat {
             5 => (Duration::ZERO, Ok(FenceOutcome::Lost)),
             _ => (Duration::ZERO, Ok(FenceOutcome::Done)),
         };
-        assert_eq!(until_lost(hears).await, (5, Duration::from_secs(75)));
+        assert_eq!(until_lost(replies).await, (5, Duration::from_secs(75)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -95,21 +95,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_hangs_is_given_up_as_soon() {
-        let hears = |beat| match beat {
+        let replies = |beat| match beat {
             1 => (Duration::from_secs(4), Ok(FenceOutcome::Done)),
             _ => (Duration::from_secs(3_600), broken()),
         };
         // The lease counts from the question that was answered, at 15 s, not from the answer.
-        assert_eq!(until_lost(hears).await, (2, Duration::from_secs(65)));
+        assert_eq!(until_lost(replies).await, (2, Duration::from_secs(65)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_outage_shorter_than_the_lease_is_survived() {
-        let hears = |beat| match beat {
+        let replies = |beat| match beat {
             1..=30 => (Duration::ZERO, broken()),
             31 | 32 => (Duration::ZERO, Ok(FenceOutcome::Done)),
             _ => (Duration::ZERO, Ok(FenceOutcome::Lost)),
         };
-        assert_eq!(until_lost(hears).await, (33, Duration::from_secs(75)));
+        assert_eq!(until_lost(replies).await, (33, Duration::from_secs(75)));
     }
 }

@@ -6,7 +6,7 @@ mod alone;
 mod attempt_error;
 mod fetch;
 mod heartbeat;
-mod housekeeping;
+mod maintenance;
 mod owners;
 mod process;
 mod run;
@@ -19,7 +19,7 @@ pub use fetch::{
     ConnectTo, FetchBudgets, FetchOptions, FetchSetupError, Fetcher, Forbidden, Guard, Source,
     redirected,
 };
-pub use housekeeping::{HousekeepingOptions, keep_house};
 pub use ipnet::{IpNet, Ipv6Net};
+pub use maintenance::{MaintenanceOptions, maintain};
 pub use run::{Worker, WorkerOptions, WorkerSetupError};
-pub use work_once::Turn;
+pub use work_once::AttemptEnd;

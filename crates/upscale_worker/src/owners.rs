@@ -116,7 +116,7 @@ mod tests {
     fn a_worker_is_dead_once_its_lock_is_free_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("owners");
-        assert_eq!(dead_in(&folder), [] as [&str; 0], "no folder, nobody dead");
+        assert_eq!(dead_in(&folder), [] as [&str; 0], "no folder, no one dead");
         let [one, other] = ["one", "other"].map(|name| Owner::begin(&folder, name).unwrap());
         assert_eq!(dead_in(&folder), [] as [&str; 0]);
         drop(one);

@@ -20,7 +20,7 @@ use upscale_store::{Claim, Results, Stages};
 use crate::{
     AttemptError, Fetcher,
     alone::Company,
-    fetch::{Permit, Progress, QUICK_DOWNLOAD, Source},
+    fetch::{DownloadPermit, Progress, QUICK_DOWNLOAD, Source},
     slots::Slot,
     stages::StageWatch,
 };
@@ -81,7 +81,7 @@ impl<'a> Attempt<'a> {
     pub(crate) async fn process(
         &mut self,
         claim: &Claim,
-        permit: Permit,
+        permit: DownloadPermit,
         tools: &Tools,
         cores: Option<u32>,
     ) -> Result<ResultFile, AttemptError> {
@@ -96,8 +96,8 @@ impl<'a> Attempt<'a> {
         drop(source);
         let upscaled = upscaled?;
         self.stage = Stage::Storing;
-        // No one closes the semaphore, so there is always a place.
-        let _place = tools.storing.acquire().await;
+        // No one closes the semaphore, so there is always a permit.
+        let _permits = tools.storing.acquire().await;
         self.slot.give_back();
         let started = Instant::now();
         let stored = store(claim, upscaled, &tools.results).await;
@@ -110,7 +110,7 @@ impl<'a> Attempt<'a> {
     async fn download(
         &mut self,
         claim: &Claim,
-        permit: Permit,
+        permit: DownloadPermit,
         fetcher: &Fetcher,
     ) -> Result<Source, AttemptError> {
         let hold = match fetcher.is_quick(claim.account_id) {
@@ -229,8 +229,8 @@ async fn store_thumbnail(claim: &Claim, results: &Results, name: &str, bytes: Ve
 fn log_facts(claim: &Claim, job: &Job, upscaled: &CheckedResult) {
     let facts = &upscaled.facts;
     histogram!("upscale_child_memory_bytes").record(facts.memory_bytes as f64);
-    let rung = if facts.by_reference { "plain" } else { "fast" };
-    counter!("upscale_output_check_total", "rung" => rung).increment(1);
+    let path = if facts.by_reference { "plain" } else { "fast" };
+    counter!("upscale_output_check_total", "path" => path).increment(1);
     tracing::debug!(
         task = claim.task_id.as_str(),
         threads = job.threads,

@@ -13,8 +13,8 @@ use upscale_pipeline::ChildOptions;
 use upscale_store::{Results, Store};
 
 use crate::{
-    FetchOptions, FetchSetupError, Fetcher, HousekeepingOptions, Turn, alone::Company,
-    housekeeping, owners::Owner, process::Tools, slots::Slots,
+    AttemptEnd, FetchOptions, FetchSetupError, Fetcher, MaintenanceOptions, alone::Company,
+    maintenance, owners::Owner, process::Tools, slots::Slots,
 };
 
 /// Jobs claimed at a time: an account's first ones may be more than it may have under way, and go back.
@@ -34,7 +34,7 @@ pub struct WorkerOptions {
     pub child: ChildOptions,
     /// Between two heartbeats of a claim.
     pub heartbeat_every: Duration,
-    /// Without a heard heartbeat a claim is given up this long before its lease ends.
+    /// Without an acknowledged heartbeat a claim is given up this long before its lease ends.
     pub lease_margin: Duration,
     /// Work is cut this long before a task's deadline.
     pub deadline_margin: Duration,
@@ -47,7 +47,7 @@ pub struct WorkerOptions {
     /// Then giving back has this long; what is left after it is recovered by its lease.
     pub release: Duration,
     /// Reaping, refunds, retention, audit; none where another process does them.
-    pub housekeeping: Option<HousekeepingOptions>,
+    pub maintenance: Option<MaintenanceOptions>,
     /// Folder of this machine's workers' lock files; without one a worker's death shows by its leases alone.
     pub owners: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ impl WorkerOptions {
             poll_busy: Duration::from_millis(100),
             drain: Duration::from_secs(25),
             release: Duration::from_secs(5),
-            housekeeping: Some(HousekeepingOptions::default()),
+            maintenance: Some(MaintenanceOptions::default()),
             owners: None,
         }
     }
@@ -85,7 +85,7 @@ pub enum WorkerSetupError {
     NoRandomness(#[from] NoRandomness),
 }
 
-/// Everything a turn needs.
+/// Everything that an attempt needs.
 #[derive(Debug)]
 pub struct Worker {
     pub(crate) store: Store,
@@ -127,25 +127,25 @@ impl Worker {
     /// future kills the children; their claims run out.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let worker = Arc::new(self);
-        let chores = worker
+        let maintenance = worker
             .options
-            .housekeeping
+            .maintenance
             .clone()
-            .map(|options| housekeeping::start(&worker.store, &worker.tools.results, options));
+            .map(|options| maintenance::start(&worker.store, &worker.tools.results, options));
         let mut reports = JoinSet::new();
         reports.spawn(Arc::clone(&worker).keep_reporting());
         let (release, released) = watch::channel(false);
-        let mut turns = JoinSet::new();
-        worker.work_until(shutdown, &mut turns, &released).await;
+        let mut attempts = JoinSet::new();
+        worker.work_until(shutdown, &mut attempts, &released).await;
         reports.shutdown().await;
-        worker.stop(turns, &release).await;
-        drop(chores);
+        worker.stop(attempts, &release).await;
+        drop(maintenance);
     }
 
     async fn work_until(
         self: &Arc<Self>,
         shutdown: impl Future<Output = ()>,
-        turns: &mut JoinSet<Turn>,
+        attempts: &mut JoinSet<AttemptEnd>,
         released: &watch::Receiver<bool>,
     ) {
         let mut shutdown = pin!(shutdown);
@@ -154,22 +154,22 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
-                Some(ended) = turns.join_next() => {
+                Some(ended) = attempts.join_next() => {
                     log_panic(ended);
                     look_after = Duration::ZERO;
                 }
                 () = self.may_claim(look_after) => {
-                    look_after = self.fill(turns, released).await;
+                    look_after = self.fill(attempts, released).await;
                 }
             }
         }
     }
 
-    /// Claims for some free slots, past the accounts that may not download now; when to look again. How many turns there
+    /// Claims for some free slots, past the accounts that may not download now; when to look again. How many attempts there
     /// are is bounded by the downloads under way and the slots.
     async fn fill(
         self: &Arc<Self>,
-        turns: &mut JoinSet<Turn>,
+        attempts: &mut JoinSet<AttemptEnd>,
         released: &watch::Receiver<bool>,
     ) -> Duration {
         let fetcher = &self.tools.fetcher;
@@ -188,14 +188,14 @@ impl Worker {
         };
         let look_after = match claims.len() {
             0 if at_bound.is_empty() => self.options.poll_idle,
-            // There may be more, and strangers' downloads leave the slots at once.
+            // There may be more, and newcomers' downloads leave the slots at once.
             some if some == slots.len() => Duration::ZERO,
             _ => self.options.poll_busy,
         };
         for (claim, slot) in claims.into_iter().zip(slots) {
             let (worker, released) = (Arc::clone(self), released.clone());
             let permit = fetcher.begin(claim.account_id);
-            turns.spawn(async move { worker.work_in(slot, permit, &claim, released).await });
+            attempts.spawn(async move { worker.work_in(slot, permit, &claim, released).await });
         }
         look_after
     }
@@ -229,22 +229,25 @@ impl Worker {
         }
     }
 
-    async fn stop(&self, mut turns: JoinSet<Turn>, release: &watch::Sender<bool>) {
-        tracing::info!(under_way = turns.len(), "the worker stops");
+    async fn stop(&self, mut attempts: JoinSet<AttemptEnd>, release: &watch::Sender<bool>) {
+        tracing::info!(under_way = attempts.len(), "the worker stops");
         // Admission must not count on slots that take nothing any more.
         if let Err(error) = self.store.tasks().remove_worker(&self.name).await {
             tracing::warn!(%error, "the worker could not sign off");
         }
-        if timeout(self.options.drain, all(&mut turns)).await.is_err() {
+        if timeout(self.options.drain, all(&mut attempts))
+            .await
+            .is_err()
+        {
             release.send_replace(true);
-            if timeout(self.options.release, all(&mut turns))
+            if timeout(self.options.release, all(&mut attempts))
                 .await
                 .is_err()
             {
-                tracing::warn!(left = turns.len(), "claims were not given back in time");
+                tracing::warn!(left = attempts.len(), "claims were not given back in time");
             }
         }
-        turns.shutdown().await;
+        attempts.shutdown().await;
         self.end_own_leases().await;
     }
 
@@ -268,14 +271,14 @@ fn own(options: &WorkerOptions, name: &str) -> Option<Owner> {
         .ok()
 }
 
-async fn all(turns: &mut JoinSet<Turn>) {
-    while let Some(ended) = turns.join_next().await {
+async fn all(attempts: &mut JoinSet<AttemptEnd>) {
+    while let Some(ended) = attempts.join_next().await {
         log_panic(ended);
     }
 }
 
-/// The claim of a turn that panicked runs out, as an interruption.
-fn log_panic(ended: Result<Turn, JoinError>) {
+/// The claim of an attempt that panicked runs out, as an interruption.
+fn log_panic(ended: Result<AttemptEnd, JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "an attempt crashed");
     }

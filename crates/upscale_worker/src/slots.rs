@@ -1,4 +1,4 @@
-//! Places at the processor. A turn holds one while it works; a source that dribbles must not hold it, or a handful of
+//! Slots at the processor. An attempt holds one while it works; a source that dribbles must not hold it, or a handful of
 //! slow hosts would keep everyone's images waiting and let the measured pace say that the machine is slow. While an
 //! image is computed it holds its share of those that no one wants: what it holds is what it has threads for.
 
@@ -19,20 +19,20 @@ use upscale_core::{slots_of_image, threads_of_slots};
 
 /// All slots of one worker.
 #[derive(Debug)]
-pub(crate) struct Slots(Arc<Places>);
+pub(crate) struct Slots(Arc<Pool>);
 
 #[derive(Debug)]
-struct Places {
+struct Pool {
     count: u32,
     permits: Arc<Semaphore>,
-    /// Turns that hold one or more.
+    /// Attempts that hold one or more.
     images: AtomicU32,
 }
 
 impl Slots {
     pub(crate) fn new(count: u32) -> Self {
         let count = count.max(1);
-        Self(Arc::new(Places {
+        Self(Arc::new(Pool {
             count,
             permits: Arc::new(Semaphore::new(count as usize)),
             images: AtomicU32::new(0),
@@ -65,10 +65,10 @@ impl Slots {
     }
 }
 
-/// One turn's slot, held or lent back, and those that it holds beside its own.
+/// One attempt's slot, held or lent back, and those that it holds beside its own.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    all: Arc<Places>,
+    all: Arc<Pool>,
     /// All slots that are held; none while lent back.
     permits: Option<OwnedSemaphorePermit>,
     since: Instant,
@@ -76,7 +76,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    fn new(all: &Arc<Places>) -> Self {
+    fn new(all: &Arc<Pool>) -> Self {
         Self {
             all: Arc::clone(all),
             permits: None,
@@ -238,11 +238,11 @@ mod tests {
     #[tokio::test]
     async fn images_under_way_share_what_is_left() {
         let slots = Slots::new(8);
-        let mut turns = slots.take_free(2);
-        let threads: Vec<u32> = turns.iter_mut().map(|slot| slot.widen(16)).collect();
+        let mut attempts = slots.take_free(2);
+        let threads: Vec<u32> = attempts.iter_mut().map(|slot| slot.widen(16)).collect();
         assert_eq!(threads, [8, 8]);
         // The third comes when one ends, and leaves the other's share alone.
-        turns.pop();
+        attempts.pop();
         let mut third = slots.take().await;
         assert_eq!(third.widen(16), 8);
         assert!(slots.take_free(1).is_empty());

@@ -1,5 +1,5 @@
-//! What a turn spends its time on, counted and traced under the same names: a histogram for all turns, and spans of
-//! this task's trace that hang from the turn's own.
+//! What an attempt spends its time on, counted and traced under the same names: a histogram for all attempts, and spans of
+//! this task's trace that hang from the attempt's own.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use upscale_store::Claim;
 
 use crate::AttemptError;
 
-/// The clock beside one turn's stages. Cheap to make; nothing is kept where no one listens.
+/// The clock beside one attempt's stages. Cheap to make; nothing is kept where no one listens.
 pub(crate) struct StageWatch<'a> {
     claim: &'a Claim,
-    turn: SpanId,
+    attempt: SpanId,
     started: Instant,
 }
 
 impl<'a> StageWatch<'a> {
-    /// From now on.
+    /// Starts the clock of an attempt at this claim.
     pub(crate) fn of(claim: &'a Claim) -> Self {
         Self {
             claim,
-            turn: SpanId::new(),
+            attempt: SpanId::new(),
             started: Instant::now(),
         }
     }
 
-    /// When the turn began.
+    /// When the attempt began.
     pub(crate) fn started(&self) -> Instant {
         self.started
     }
@@ -103,28 +103,28 @@ impl<'a> StageWatch<'a> {
         micros(took)
     }
 
-    /// The turn itself is over.
-    pub(crate) fn turn_ended(&self, end: &'static str) {
+    /// The attempt itself is over.
+    pub(crate) fn attempt_ended(&self, end: &'static str) {
         let took = self.started.elapsed();
-        count("turn", took);
+        count("attempt", took);
         record_span(|| {
             let claim = self.claim;
             let word = |text: &str| Fact::Word(text.to_owned());
             let factor = i64::try_from(claim.parameters.scale.factor()).unwrap_or(0);
-            let mut span = Span::ending_now(&claim.task_id, "turn", SpanKind::Turn, took)
+            let mut span = Span::ending_now(&claim.task_id, "attempt", SpanKind::Attempt, took)
                 .with("upscale.request", word(claim.request_id.as_str()))
                 .with("upscale.account", word(claim.account_id.as_str()))
                 .with("upscale.attempt", Fact::Number(claim.attempt))
                 .with("upscale.scale", Fact::Number(factor))
                 .with("upscale.end", word(end));
-            span.id = self.turn;
+            span.id = self.attempt;
             span.failure = (!matches!(end, "succeeded" | "released")).then(|| end.to_owned());
             span
         });
     }
 
     fn part(&self, stage: &'static str, took: Duration) -> Span {
-        Span::ending_now(&self.claim.task_id, stage, SpanKind::Part, took).part_of(self.turn)
+        Span::ending_now(&self.claim.task_id, stage, SpanKind::Part, took).part_of(self.attempt)
     }
 }
 

@@ -1,5 +1,5 @@
-//! One turn of the loop: a claim is kept alive while its image is processed, then settled, retried, released
-//! or forgotten. Whatever is said to the store carries the claim's attempt, so a late word changes nothing.
+//! One attempt at a task: its claim is kept alive while its image is processed, then settled, retried, released or
+//! forgotten. Each report to the store carries the number of the attempt, so a late one changes nothing.
 
 use std::{pin::pin, time::Duration};
 
@@ -15,21 +15,21 @@ use upscale_store::{Claim, FenceOutcome, Settlement, Spent, StoreError};
 
 use crate::{
     AttemptError, Worker,
-    fetch::Permit,
+    fetch::DownloadPermit,
     heartbeat::{Pulse, keep_claim},
     process::{Attempt, Stage},
     slots::Slot,
     stages::StageWatch,
 };
 
-/// Between two tries to say a word that the store did not hear.
-const SAY_AGAIN: Duration = Duration::from_millis(500);
+/// Between two reports of an outcome that the store did not acknowledge.
+const REPORT_AGAIN: Duration = Duration::from_millis(500);
 /// A retry this close to the deadline would not get anywhere.
 const USEFUL: Duration = Duration::from_secs(1);
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum AttemptEnd {
     /// Charged, with a result.
     Succeeded,
     /// Failed for good and refunded.
@@ -38,11 +38,11 @@ pub enum Turn {
     RetryLater,
     /// Given back unharmed, because the worker stops.
     Released,
-    /// The claim was lost or no one heard of the end; someone else finishes.
+    /// The claim was lost, or the store never acknowledged the end; another attempt finishes.
     Lost,
 }
 
-impl Turn {
+impl AttemptEnd {
     fn name(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -54,9 +54,9 @@ impl Turn {
     }
 }
 
-/// What is said to the store at the end of a turn.
+/// What is reported to the store at the end of an attempt.
 #[derive(Debug, Clone)]
-enum Word {
+enum Report {
     Settle(Settlement),
     RetryLater(AttemptFailure, u64),
     Release,
@@ -65,7 +65,7 @@ enum Word {
 impl Worker {
     /// Works at one claim to its end. When `release` becomes true (or its sender is gone), the child is
     /// killed and the claim given back; once the result is ready it is settled all the same.
-    pub async fn work_once(&self, claim: &Claim, release: watch::Receiver<bool>) -> Turn {
+    pub async fn work_once(&self, claim: &Claim, release: watch::Receiver<bool>) -> AttemptEnd {
         let slot = self.slots.take().await;
         let permit = self.tools.fetcher.begin(claim.account_id);
         self.work_in(slot, permit, claim, release).await
@@ -76,32 +76,33 @@ impl Worker {
     pub(crate) async fn work_in(
         &self,
         slot: Slot,
-        permit: Option<Permit>,
+        permit: Option<DownloadPermit>,
         claim: &Claim,
         release: watch::Receiver<bool>,
-    ) -> Turn {
+    ) -> AttemptEnd {
         let watch = StageWatch::of(claim);
-        let turn = match permit {
-            Some(permit) => self.turn(slot, permit, claim, release, &watch).await,
+        let end = match permit {
+            Some(permit) => self.attempt(slot, permit, claim, release, &watch).await,
             None => {
                 drop(slot);
                 let spent = Spent::default();
-                self.say_until_heard(claim, &Word::Release, spent).await
+                self.report_until_acknowledged(claim, &Report::Release, spent)
+                    .await
             }
         };
-        counter!("upscale_attempts_total", "end" => turn.name()).increment(1);
-        watch.turn_ended(turn.name());
-        turn
+        counter!("upscale_attempts_total", "end" => end.name()).increment(1);
+        watch.attempt_ended(end.name());
+        end
     }
 
-    async fn turn(
+    async fn attempt(
         &self,
         slot: Slot,
-        permit: Permit,
+        permit: DownloadPermit,
         claim: &Claim,
         release: watch::Receiver<bool>,
         watch: &StageWatch<'_>,
-    ) -> Turn {
+    ) -> AttemptEnd {
         watch.waited();
         let started = watch.started();
         let mut attempt = Attempt::new(slot, watch);
@@ -111,12 +112,12 @@ impl Worker {
             biased;
             why = &mut heart => return forget(claim, why),
             () = released(release) => None,
-            ended = self.attempt(claim, permit, &mut attempt) => Some(ended),
+            ended = self.process_in_time(claim, permit, &mut attempt) => Some(ended),
         };
-        let word = match ended {
-            None => Word::Release,
-            Some(Ok(file)) => Word::Settle(Settlement::Succeeded(file)),
-            Some(Err(error)) => self.word_after(claim, error),
+        let report = match ended {
+            None => Report::Release,
+            Some(Ok(file)) => Report::Settle(Settlement::Succeeded(file)),
+            Some(Err(error)) => self.report_after(claim, error),
         };
         // The pace of a slot: what a slow source took beside it says nothing about the next image.
         let spent = Spent {
@@ -124,13 +125,13 @@ impl Worker {
             stages: Some(attempt.stages),
         };
         let seconds = started.elapsed().as_secs_f64();
-        let said = Instant::now();
-        let turn = tokio::select! {
+        let reporting = Instant::now();
+        let end = tokio::select! {
             biased;
-            turn = self.say_until_heard(claim, &word, spent) => turn,
+            end = self.report_until_acknowledged(claim, &report, spent) => end,
             why = &mut heart => return forget(claim, why),
         };
-        watch.ended("settle", said, &Ok(()));
+        watch.ended("settle", reporting, &Ok(()));
         tracing::info!(
             task = claim.task_id.as_str(),
             trace_id = TraceId::of(&claim.task_id).hex(),
@@ -138,17 +139,17 @@ impl Worker {
             request = claim.request_id.as_str(),
             attempt = claim.attempt,
             seconds,
-            ?turn,
+            ?end,
             "an attempt ended"
         );
-        turn
+        end
     }
 
     /// Everything is cut when the deadline nears: the customer has an answer in time.
-    async fn attempt(
+    async fn process_in_time(
         &self,
         claim: &Claim,
-        permit: Permit,
+        permit: DownloadPermit,
         attempt: &mut Attempt<'_>,
     ) -> Result<ResultFile, AttemptError> {
         let work = attempt.process(claim, permit, &self.tools, self.options.cores);
@@ -182,7 +183,7 @@ impl Worker {
         }
     }
 
-    fn word_after(&self, claim: &Claim, error: AttemptError) -> Word {
+    fn report_after(&self, claim: &Claim, error: AttemptError) -> Report {
         tracing::info!(
             task = claim.task_id.as_str(),
             attempt = claim.attempt,
@@ -199,19 +200,24 @@ impl Worker {
             NextStep::RetryAfterMillis(millis)
                 if Duration::from_millis(millis) + USEFUL < self.time_left(claim) =>
             {
-                Word::RetryLater(error.failure, millis)
+                Report::RetryLater(error.failure, millis)
             }
-            _ => Word::Settle(Settlement::Failed(FailureMessage::new(&error.message))),
+            _ => Report::Settle(Settlement::Failed(FailureMessage::new(&error.message))),
         }
     }
 
-    /// Until the store hears it: after an error the outcome is unknown, and saying it again settles that.
-    /// A result is never removed here: "lost" may be the answer to the second saying of what was done the
+    /// Until the store acknowledges it: after an error the outcome is unknown, and a second report settles that.
+    /// A result is never removed here: "lost" may be the answer to the second report of what was done the
     /// first time.
-    async fn say_until_heard(&self, claim: &Claim, word: &Word, spent: Spent) -> Turn {
+    async fn report_until_acknowledged(
+        &self,
+        claim: &Claim,
+        report: &Report,
+        spent: Spent,
+    ) -> AttemptEnd {
         loop {
-            match self.say(claim, word, spent).await {
-                Ok(FenceOutcome::Done) => return word.turn(),
+            match self.report(claim, report, spent).await {
+                Ok(FenceOutcome::Done) => return report.end(),
                 Ok(FenceOutcome::Lost) => {
                     return forget(claim, "another attempt has it, or it has ended");
                 }
@@ -221,7 +227,7 @@ impl Worker {
                         reason,
                         "the end of an attempt was not acknowledged"
                     );
-                    sleep(SAY_AGAIN).await;
+                    sleep(REPORT_AGAIN).await;
                 }
                 Err(error @ (StoreError::Refused(_) | StoreError::Corrupt(_))) => {
                     tracing::error!(
@@ -229,60 +235,60 @@ impl Worker {
                         %error,
                         "an attempt cannot be ended"
                     );
-                    return Turn::Lost;
+                    return AttemptEnd::Lost;
                 }
             }
         }
     }
 
-    async fn say(
+    async fn report(
         &self,
         claim: &Claim,
-        word: &Word,
+        report: &Report,
         spent: Spent,
     ) -> Result<FenceOutcome, StoreError> {
         let (task, attempt) = (&claim.task_id, claim.attempt);
-        match word {
-            Word::Settle(settlement) => {
+        match report {
+            Report::Settle(settlement) => {
                 self.store
                     .tasks()
                     .settle(task, attempt, settlement.clone(), spent)
                     .await
             }
-            Word::RetryLater(failure, millis) => {
+            Report::RetryLater(failure, millis) => {
                 self.store
                     .tasks()
                     .retry_later(task, attempt, *failure, *millis)
                     .await
             }
-            Word::Release => self.store.tasks().release(task, attempt).await,
+            Report::Release => self.store.tasks().release(task, attempt).await,
         }
     }
 }
 
-impl Word {
-    fn turn(&self) -> Turn {
+impl Report {
+    fn end(&self) -> AttemptEnd {
         match self {
-            Self::Settle(Settlement::Succeeded(_)) => Turn::Succeeded,
-            Self::Settle(Settlement::Failed(_)) => Turn::Failed,
-            Self::RetryLater(..) => Turn::RetryLater,
-            Self::Release => Turn::Released,
+            Self::Settle(Settlement::Succeeded(_)) => AttemptEnd::Succeeded,
+            Self::Settle(Settlement::Failed(_)) => AttemptEnd::Failed,
+            Self::RetryLater(..) => AttemptEnd::RetryLater,
+            Self::Release => AttemptEnd::Released,
         }
     }
 }
 
-fn forget(claim: &Claim, why: &str) -> Turn {
+fn forget(claim: &Claim, why: &str) -> AttemptEnd {
     tracing::warn!(
         task = claim.task_id.as_str(),
         attempt = claim.attempt,
         why,
         "a claim was lost"
     );
-    Turn::Lost
+    AttemptEnd::Lost
 }
 
 async fn released(mut release: watch::Receiver<bool>) {
-    // Without a sender no one could drain this turn any more.
+    // Without a sender no one could drain this attempt any more.
     let _ = release.wait_for(|release| *release).await;
 }
 

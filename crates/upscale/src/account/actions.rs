@@ -41,7 +41,7 @@ pub(super) async fn actions(
     limit: u32,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let account = account.map(account_id).transpose()?;
     let found = store
         .operator()

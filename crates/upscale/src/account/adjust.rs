@@ -31,7 +31,7 @@ pub(super) async fn adjust(
     action: &ActionArgs,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let id = account_id(account)?;
     let reference = match reference {
         Some(reference) => reference.to_owned(),

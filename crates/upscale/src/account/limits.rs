@@ -19,7 +19,7 @@ pub(super) async fn limits(
     operator: Option<&str>,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let mut account = find_account(&store, &account_id(account)?).await?;
     let before = account.own_limits;
     let choose = |set: Option<OneLimit>, before| set.map_or(before, |set| set.0);

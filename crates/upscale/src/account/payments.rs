@@ -58,7 +58,7 @@ pub(super) async fn payments(
     limit: u32,
     data: &DataArgs,
 ) -> anyhow::Result<()> {
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let filter = match account {
         Some(account) => PaymentFilter::OfAccount(account_id(account)?),
         None if refused => PaymentFilter::Refused,

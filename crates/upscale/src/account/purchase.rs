@@ -32,7 +32,7 @@ pub(super) async fn credit(
     if credits == Credits::ZERO {
         bail!("a purchase is of more than 0 credits");
     }
-    let store = open_existing_store(&data.place).await?;
+    let store = open_existing_store(&data.location).await?;
     let id = account_id(account)?;
     let already_credited = match store.accounts().credit(&id, credits, reference).await? {
         PurchaseOutcome::Credited => false,

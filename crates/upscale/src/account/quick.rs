@@ -76,7 +76,7 @@ async fn make(name: &str, gifts: &Gifts, data: &DataArgs) -> anyhow::Result<Made
     if gifts.credit == Some(Credits::ZERO) {
         bail!("a purchase is of more than 0 credits");
     }
-    let store = open_store(&data.place, StoreOptions::default()).await?;
+    let store = open_store(&data.location, StoreOptions::default()).await?;
     let id = store.accounts().create(name).await?.id;
     if let Some(credits) = gifts.credit {
         // The account's own id: no other account has this reference.

@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use upscale_core::Credits;
 
 use super::{
+    location::DataArgs,
     parse::{
         OneLimit, parse_limit, parse_name, parse_reason, parse_reference, parse_signed_credits,
     },
-    place::DataArgs,
 };
 
 #[derive(Debug, Subcommand)]

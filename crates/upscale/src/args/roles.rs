@@ -15,18 +15,18 @@ use upscale_pipeline::sandbox::UID_DEFAULT;
 use upscale_worker::{IpNet, Ipv6Net};
 
 use super::{
+    location::LocationArgs,
     model::ServedModels,
     parse::{
         AdminAddress, parse_address, parse_mode, parse_package, parse_public_url, parse_share,
         parse_stripe_api,
     },
-    place::PlaceArgs,
 };
 
 /// What one process does: the front, the work, or both.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Role<'a> {
-    pub(crate) place: &'a PlaceArgs,
+    pub(crate) location: &'a LocationArgs,
     pub(crate) front: Option<&'a FrontArgs>,
     pub(crate) work: Option<&'a WorkArgs>,
     pub(crate) process: &'a ProcessArgs,
@@ -37,7 +37,7 @@ pub(crate) struct Role<'a> {
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) location: LocationArgs,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
     #[command(flatten)]

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use upscale_core::Email;
 
 use super::{
+    location::DataArgs,
     parse::{parse_email, parse_public_url},
-    place::DataArgs,
 };
 
 #[derive(Debug, Subcommand)]

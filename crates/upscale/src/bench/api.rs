@@ -59,15 +59,15 @@ pub(crate) fn bench_api(args: &BenchApiArgs) -> anyhow::Result<()> {
         connections.max(args.seconds as usize * CREATES_PER_SECOND_MAX / TASKS_PER_ACCOUNT);
     let keys = block_on(prepare(&data, accounts))?;
     let made = Mutex::new(Vec::new());
-    let creates = measure(connections, time, |connection, number, turn| {
-        let Some(key) = keys.get(turn / TASKS_PER_ACCOUNT * connections + number) else {
+    let creates = measure(connections, time, |connection, number, round| {
+        let Some(key) = keys.get(round / TASKS_PER_ACCOUNT * connections + number) else {
             return Ok(None);
         };
         let id = create(
             connection,
             &service.api,
             key,
-            &format!("bench-{number}-{turn}"),
+            &format!("bench-{number}-{round}"),
         )?;
         let mut made = made
             .lock()
@@ -78,8 +78,8 @@ pub(crate) fn bench_api(args: &BenchApiArgs) -> anyhow::Result<()> {
     let made = made
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let reads = measure(connections, time, |connection, number, turn| {
-        let (id, key) = &made[(number + turn * connections) % made.len()];
+    let reads = measure(connections, time, |connection, number, round| {
+        let (id, key) = &made[(number + round * connections) % made.len()];
         read(connection, &service.api, key, id).map(Some)
     })?;
     let memory_bytes = resident_bytes(service.pid());

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 /// One request may take this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What a run of requests measured.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -37,7 +37,7 @@ impl Connection {
             .enable_all()
             .build()
             .context("the runtime did not start")?;
-        let client = Client::builder().timeout(PATIENCE).http1_only().build()?;
+        let client = Client::builder().timeout(WAIT_MAX).http1_only().build()?;
         Ok(Self { client, runtime })
     }
 
@@ -50,7 +50,7 @@ impl Connection {
     }
 }
 
-/// Runs `request(connection, turn)` on every connection until the time is over or a connection has no more to ask
+/// Runs `request(connection, round)` on every connection until the time is over or a connection has no more to ask
 /// (`None`); an error of any ends the measurement.
 pub(crate) fn measure(
     connections: usize,
@@ -61,9 +61,9 @@ pub(crate) fn measure(
     let run = |number: usize| -> anyhow::Result<Vec<Duration>> {
         let connection = Connection::new()?;
         let mut took = Vec::new();
-        for turn in 0.. {
+        for round in 0.. {
             let asked = Instant::now();
-            if started.elapsed() >= time || request(&connection, number, turn)?.is_none() {
+            if started.elapsed() >= time || request(&connection, number, round)?.is_none() {
                 break;
             }
             took.push(asked.elapsed());

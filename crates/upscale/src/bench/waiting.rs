@@ -42,7 +42,7 @@ pub(crate) fn bench_waiting(args: &BenchWaitingArgs) -> anyhow::Result<()> {
     print(args, &measured)
 }
 
-/// What was found.
+/// Figures of one measurement; arrays are before and during the wait.
 struct Measured {
     threads: [u64; 2],
     resident_bytes: [u64; 2],

@@ -17,7 +17,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyD
 /// The name that the image URLs carry; `serve` is told to find it on loopback.
 pub(crate) const HOST_NAME: &str = "pictures.upscale-demo.org";
 /// A peer that is silent for this long is gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest request head.
 const HEAD_BYTES_MAX: u64 = 16 * 1024;
 
@@ -83,8 +83,8 @@ fn answer(
     config: Arc<ServerConfig>,
     files: &HashMap<String, Vec<u8>>,
 ) -> io::Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(WAIT_MAX))?;
+    socket.set_write_timeout(Some(WAIT_MAX))?;
     let session = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut stream = StreamOwned::new(session, socket);
     let path = read_path(&mut stream)?;

@@ -10,7 +10,7 @@ use super::Compared;
 const PAGE: &str = include_str!("page.html");
 
 /// What the page tells.
-pub(super) struct Told<'a> {
+pub(super) struct PageFacts<'a> {
     pub(super) summary: &'a str,
     pub(super) compared: &'a [Compared],
     pub(super) failure: &'a str,
@@ -19,17 +19,17 @@ pub(super) struct Told<'a> {
 }
 
 /// The whole page.
-pub(super) fn page(told: &Told<'_>) -> anyhow::Result<String> {
-    let pictures: anyhow::Result<String> = told.compared.iter().map(picture).collect();
-    let lines = told
+pub(super) fn page(facts: &PageFacts<'_>) -> anyhow::Result<String> {
+    let pictures: anyhow::Result<String> = facts.compared.iter().map(picture).collect();
+    let lines = facts
         .ledger
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
     let ledger: String = lines.iter().map(line).collect();
     Ok(PAGE
-        .replace("{{summary}}", &escape(told.summary))
-        .replace("{{failure}}", &escape(told.failure))
+        .replace("{{summary}}", &escape(facts.summary))
+        .replace("{{failure}}", &escape(facts.failure))
         .replace("{{ledger}}", &ledger)
         .replace("{{pictures}}", &pictures?))
 }
@@ -99,16 +99,16 @@ mod tests {
         Rgb8::paint(40, 40, |_, _| [value; 3])
     }
 
-    fn told(compared: &[Compared]) -> String {
+    fn page_of(compared: &[Compared]) -> String {
         let ledger =
             serde_json::json!([{ "kind": "<refund>", "at": "t", "amount": 0.7, "task": "ups_1" }]);
-        let told = Told {
+        let facts = PageFacts {
             summary: "s",
             compared,
             failure: "f",
             ledger: &ledger,
         };
-        page(&told).unwrap()
+        page(&facts).unwrap()
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             scale: Scale::X4,
             pair,
         };
-        let page = told(&[compared]);
+        let page = page_of(&[compared]);
         assert!(page.contains(r#"data-x="780" data-y="780""#));
         assert!(page.contains("&lt;script&gt;&quot; at 4x"));
         assert!(page.contains("&lt;refund&gt;") && !page.contains("{{"));
@@ -140,7 +140,7 @@ mod tests {
             scale: Scale::X2,
             pair: pair(),
         });
-        let page = told(&compared);
+        let page = page_of(&compared);
         assert!(!page.contains("http"), "one file that needs no network");
         assert_eq!(page.matches("src=\"data:image/png;base64,").count(), 4);
     }

@@ -149,7 +149,7 @@ pub(crate) const METRICS: &[Metric] = &[
     gauge("upscale_connections", "Open connections of all listeners"),
     counter(
         "upscale_connections_closed_total",
-        "Connections closed by us: overdue, or others needed the place",
+        "Connections closed by us: overdue, or others needed the permit",
     ),
     counter("upscale_sent_bytes_total", "Bytes of answers' bodies"),
     // The queue.
@@ -184,7 +184,7 @@ pub(crate) const METRICS: &[Metric] = &[
         "stage",
         &[
             "wait", "download", "child", "decode", "network", "check", "encode", "store", "settle",
-            "turn",
+            "attempt",
         ],
     )]),
     counter("upscale_child_ends_total", "Children by how they ended").by(&[(
@@ -216,7 +216,7 @@ pub(crate) const METRICS: &[Metric] = &[
         "upscale_output_check_total",
         "Results by the fallback level at which they passed the output check; none: failed at both",
     )
-    .by(&[("rung", &["fast", "plain", "none"])]),
+    .by(&[("path", &["fast", "plain", "none"])]),
     counter("upscale_source_bytes_total", "Bytes of downloaded sources"),
     counter("upscale_result_bytes_total", "Bytes of stored results"),
     // Money.
@@ -245,9 +245,9 @@ pub(crate) const METRICS: &[Metric] = &[
     )]),
     counter(
         "upscale_mails_total",
-        "Mails of the console by outcome; `nobody`: no user has the address, `dropped`: too many were waiting",
+        "Mails of the console by outcome; `unknown`: no user has the address, `dropped`: too many were waiting",
     )
-    .by(&[("outcome", &["sent", "failed", "dropped", "nobody"])]),
+    .by(&[("outcome", &["sent", "failed", "dropped", "unknown"])]),
     gauge(
         "upscale_ledger_breaches",
         "Breaches that the last audit found, by invariant",
@@ -256,11 +256,11 @@ pub(crate) const METRICS: &[Metric] = &[
     gauge("upscale_audit_seconds", "Seconds that the last audit took"),
     counter("upscale_audits_total", "Audits that came to an end"),
     counter(
-        "upscale_chore_failures_total",
-        "Turns of housekeeping that could not be done",
+        "upscale_maintenance_failures_total",
+        "Maintenance tasks that failed",
     )
     .by(&[(
-        "chore",
+        "task",
         &[
             "reap",
             "refund",

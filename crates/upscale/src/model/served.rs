@@ -130,10 +130,11 @@ async fn verify(program: &Path, sealed: &Sealed, threads: usize) -> anyhow::Resu
         .context("the model's verification did not start")?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        let told: Option<serde_json::Value> = serde_json::from_str(words.trim()).ok();
-        let told = told.and_then(|told| Some(told["error"]["message"].as_str()?.to_owned()));
+        let reported: Option<serde_json::Value> = serde_json::from_str(words.trim()).ok();
+        let reported =
+            reported.and_then(|answer| Some(answer["error"]["message"].as_str()?.to_owned()));
         bail!(
-            told.unwrap_or_else(|| format!(
+            reported.unwrap_or_else(|| format!(
                 "the verification ended with {}: {words}",
                 output.status
             ))

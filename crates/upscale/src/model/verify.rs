@@ -22,7 +22,7 @@ const WIDE: f64 = 3.0;
 /// A golden pair is a small picture.
 pub(super) const GOLDEN_BYTES_MAX: u64 = 64 << 20;
 
-/// What was found.
+/// Figures of one verification, as `--json` prints them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verified {
     /// Kernel set that ran.

@@ -77,8 +77,8 @@ impl Batch<'_> {
             let end = end?;
             if let End::Failed(why) = &end {
                 missing += 1;
-                let said = format!("{}: {why}", wanted.order.image_url);
-                self.bar.suspend(|| eprintln!("{said}"));
+                let reported = format!("{}: {why}", wanted.order.image_url);
+                self.bar.suspend(|| eprintln!("{reported}"));
                 self.bar.set_message(format!("{missing} failed"));
             }
             self.bar.inc(1);

@@ -276,10 +276,10 @@ mod tests {
         let rows = tabled(table).unwrap();
         let placed = place(tabled(table).unwrap().remove(0), 1, &args(&[])).unwrap();
         assert_eq!(placed.file, Path::new("x/y.png"));
-        let said = Order::new("https://h.example.com/a.png")
+        let reported = Order::new("https://h.example.com/a.png")
             .scale(4)
             .face_enhance(true);
-        assert_eq!(placed.order, said);
+        assert_eq!(placed.order, reported);
         assert_eq!(rows[1].parameters, ParameterColumns::default());
         assert!(tabled("url\nhttps://h.example.com/a.png\n").is_err());
         assert!(tabled("image_url,scale\nhttps://h.example.com/a.png,large\n").is_err());

@@ -6,7 +6,7 @@ use std::{thread, time::Duration};
 use super::fleet::Fleet;
 use crate::harness::client::{Answer, Client, order};
 
-/// Creates tried until both halves were seen; some cuts meet the commit of a chore instead.
+/// Creates tried until both halves were seen; some cuts meet the commit of a maintenance task instead.
 const TRIES: usize = 200;
 /// Each may send 60 creates a minute.
 const CUSTOMERS: usize = 6;

@@ -15,9 +15,9 @@ use std::{
 /// What a line that is down does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outage {
-    /// Whoever is connected is cut off, whoever connects is hung up on.
+    /// Anyone who is connected is cut off, anyone who connects is hung up on.
     HangsUp,
-    /// Not a byte passes, and nobody is told; what was sent arrives when the line is up again.
+    /// Not a byte passes, and no one is told; what was sent arrives when the line is up again.
     Silent,
 }
 
@@ -111,8 +111,8 @@ impl Line {
             }
             let cut = to_server && is_commit(&bytes[..count]) && self.takes_one();
             // Every other one is heard by the server, and only its answer is lost.
-            let is_heard = !cut || self.cut.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
-            if is_heard && to.write_all(&bytes[..count]).is_err() || cut {
+            let is_passed = !cut || self.cut.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+            if is_passed && to.write_all(&bytes[..count]).is_err() || cut {
                 break;
             }
         }

@@ -38,7 +38,7 @@ fn prepare(deadline: i64) -> Option<(Fleet, i64)> {
     Some((fleet, lease))
 }
 
-/// A task whose source nobody else orders, so that its downloads are its attempts.
+/// A task whose source no one else orders, so that its downloads are its attempts.
 fn order_one(fleet: &Fleet, customer: &Client, path: &str) -> String {
     let url = fleet.world.picture(path, 12, 9);
     let created = customer.create(

@@ -1,4 +1,4 @@
-//! Chance that can be thrown again: a seed, printed by whoever uses it.
+//! Chance that can be thrown again: a seed, printed by anyone who uses it.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use super::{cutter::Cutter, processes::Worker};
 use crate::harness::{
     World,
     bucket::Bucket,
-    postgres_server::{PostgresServer, start_or_say},
+    postgres_server::{PostgresServer, start_if_installed},
     serve::Serve,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Database and bucket, and no process yet. None, said aloud, where PostgreSQL is not installed.
     pub(crate) fn prepare(flags: &[&str]) -> Option<Self> {
-        let postgres = start_or_say()?;
+        let postgres = start_if_installed()?;
         let folder = TempDir::new().unwrap();
         let bucket = Bucket::start(folder.path());
         postgres.create_database(DATABASE, None);

@@ -94,7 +94,7 @@ fn suffer(fleet: &mut Fleet, rounds: u64, dice: &mut Dice) -> Deeds {
         let deed = left.swap_remove(dice.below(left.len() as u64) as usize);
         thread::sleep(Duration::from_millis(dice.between(200, 1_500)));
         suffer_one(fleet, deed, dice, &mut deeds);
-        // Customers come by either door.
+        // Customers come to either API process.
         let api = dice.choose(&fleet.apis);
         fleet.world.direct_customers_to(&api.api);
     }
@@ -119,7 +119,7 @@ fn suffer_one(fleet: &mut Fleet, deed: Deed, dice: &mut Dice, deeds: &mut Deeds)
         }
         Deed::KillChild => {
             let children: Vec<u32> = fleet.workers.iter().flat_map(Worker::children).collect();
-            // None may be at work; then this round kills nobody.
+            // None may be at work; then this round kills no one.
             if !children.is_empty() && signal(*dice.choose(&children), Signal::KILL) {
                 deeds.did("kill of a child");
             }
@@ -170,8 +170,8 @@ fn cut_commits(cutter: &Cutter, deeds: &mut Deeds) {
     cutter.cut_commits(COMMITS);
     let begun = Instant::now();
     while cutter.commits_cut() < before + COMMITS {
-        // Customers, heartbeats and chores commit all the time.
-        assert!(begun.elapsed() < Duration::from_secs(60), "nobody commits");
+        // Customers, heartbeats and maintenance commit all the time.
+        assert!(begun.elapsed() < Duration::from_secs(60), "no one commits");
         thread::sleep(Duration::from_millis(20));
     }
     (0..COMMITS).for_each(|_| deeds.did("connection cut within a commit"));

@@ -75,7 +75,7 @@ fn kill_in_rounds(
             0 => {
                 let mut children = world.serve().children();
                 children.extend(second.children());
-                // None may be at work, or it ends by itself just now; then this round kills nobody.
+                // None may be at work, or it ends by itself just now; then this round kills no one.
                 let killed = !children.is_empty() && signal(*dice.choose(&children), Signal::KILL);
                 if killed {
                     deeds.did("kill of a child");

@@ -19,7 +19,7 @@ use crate::harness::{
 };
 
 /// How long one create is sent again before the run is given up: more than any restart takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// Customers; each may send 60 creates a minute.
 const BUYERS: usize = 6;
@@ -89,10 +89,10 @@ pub(crate) fn buyers(world: &World, dice: &mut Dice) -> Vec<Buyer> {
     ];
     let customers: Vec<Client> = (0..BUYERS).map(|_| world.customer("2000")).collect();
     let with_neighbours = customers.iter().zip(customers.iter().cycle().skip(1));
-    let buyer = |(customer, stranger): (&Client, &Client)| {
+    let buyer = |(customer, foreign_caller): (&Client, &Client)| {
         Buyer::new(
             customer.clone(),
-            stranger.clone(),
+            foreign_caller.clone(),
             sources.clone(),
             dice.split(),
         )
@@ -103,26 +103,26 @@ pub(crate) fn buyers(world: &World, dice: &mut Dice) -> Vec<Buyer> {
 /// One customer's share of the load.
 pub(crate) struct Buyer {
     pub(crate) customer: Client,
-    pub(crate) stranger: Client,
+    pub(crate) foreign_caller: Client,
     pub(crate) sources: Vec<String>,
     pub(crate) dice: Dice,
     /// Keys already accepted, each with its body and its task.
     known: Vec<(String, Value, String)>,
-    /// No creates before this: the service asked for patience.
+    /// No creates before this: the service asked to wait.
     quiet_until: Instant,
 }
 
 impl Buyer {
     pub(crate) fn new(
         customer: Client,
-        stranger: Client,
+        foreign_caller: Client,
         sources: Vec<String>,
         dice: Dice,
     ) -> Self {
         let quiet_until = Instant::now();
         Self {
             customer,
-            stranger,
+            foreign_caller,
             sources,
             dice,
             known: Vec::new(),
@@ -146,7 +146,7 @@ impl Buyer {
             7 if may_create && !self.known.is_empty() => self.mistake(),
             8 if !self.known.is_empty() => {
                 let (_, _, id) = self.dice.choose(&self.known).clone();
-                drop(self.stranger.try_read(&id));
+                drop(self.foreign_caller.try_read(&id));
             }
             _ if !self.known.is_empty() => {
                 let (_, _, id) = self.dice.choose(&self.known).clone();
@@ -211,8 +211,8 @@ impl Buyer {
                 }
             };
             assert!(
-                begun.elapsed() < PATIENCE,
-                "{key} was not answered for {PATIENCE:?}"
+                begun.elapsed() < WAIT_MAX,
+                "{key} was not answered for {WAIT_MAX:?}"
             );
             thread::sleep(pause);
         }

@@ -26,12 +26,12 @@ use crate::harness::{
     client::{Client, order},
     figure::print_figure,
     image_host::Behaviour,
-    postgres_server::start_or_say,
+    postgres_server::start_if_installed,
     serve::{signal, upscale},
 };
 
 const VARIABLE: &str = "UPSCALE_NTH_CALLS";
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// What is failed, and how: calls as strace names them (those that a processor lacks are passed over).
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ const fn first_n(name: &'static str, calls: &'static str, error: &'static str) -
 }
 
 const RENAMES: Kind = first_n("rename", "?rename,?renameat,?renameat2", "EIO");
-/// Of the new process: whoever spawned it hears of it.
+/// Of the new process: anyone who spawned it hears of it.
 const SPAWNS: Kind = first_n("spawn", "execve", "EAGAIN");
 /// Attempts at most, and one more.
 const FIRST_N_MAX: u64 = 6;
@@ -118,7 +118,7 @@ impl Tracer {
         let strace = strace.spawn().unwrap();
         let begun = Instant::now();
         while !is_traced(pid) {
-            assert!(begun.elapsed() < PATIENCE, "strace does not attach");
+            assert!(begun.elapsed() < WAIT_MAX, "strace does not attach");
             thread::sleep(Duration::from_millis(2));
         }
         let trace = trace.to_owned();
@@ -157,7 +157,7 @@ fn insist(customer: &Client, key: &str, url: &str) -> String {
             Some(answer) if !matches!(answer.status, 503 | 504) => panic!("{answer:?}"),
             _ => thread::sleep(Duration::from_millis(100)),
         }
-        assert!(begun.elapsed() < PATIENCE, "{key} was not accepted");
+        assert!(begun.elapsed() < WAIT_MAX, "{key} was not accepted");
     }
 }
 
@@ -174,7 +174,7 @@ fn live(world: &World, customer: &Client, urls: &[String; 2]) {
                 break;
             }
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < WAIT_MAX,
                 "{id} is not over\n{}",
                 world.logs()
             );
@@ -281,7 +281,7 @@ fn the_nth_call_of_a_service_on_files_fails_and_nothing_is_lost() {
 
 #[test]
 fn the_nth_call_of_a_service_on_a_server_and_a_bucket_fails_and_nothing_is_lost() {
-    let Some(postgres) = start_or_say().filter(|_| can_trace()) else {
+    let Some(postgres) = start_if_installed().filter(|_| can_trace()) else {
         eprintln!("left out: failing system calls beside PostgreSQL");
         return;
     };

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::run;
 
-/// Where the pictures go: for people, and for whoever runs the suite to keep.
+/// Where the pictures go: for people, and for anyone who runs the suite to keep.
 fn gallery() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/console")
 }

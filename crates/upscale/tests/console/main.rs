@@ -43,11 +43,11 @@ use self::{
 
 const PASSWORD: &str = "a battery of horses";
 /// A bound against hanging, not a promise of speed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// The first element of this CSS, once there is one.
 async fn find(browser: &Client, css: &str) -> Element {
-    let waiting = browser.wait().at_most(PATIENCE);
+    let waiting = browser.wait().at_most(WAIT_MAX);
     let element = waiting.for_element(Locator::Css(css)).await;
     element.unwrap_or_else(|error| panic!("{css}: {error}"))
 }
@@ -92,7 +92,7 @@ async fn run(browser: &Client, script: &str) -> Value {
 async fn until(browser: &Client, what: &str, script: &str) {
     let begun = Instant::now();
     while run(browser, script).await != json!(true) {
-        assert!(begun.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
+        assert!(begun.elapsed() < WAIT_MAX, "{what}: not in {WAIT_MAX:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -147,7 +147,7 @@ async fn from_signing_up_to_the_ledger() {
     visit.make_a_key().await;
     let task = visit.play().await;
     visit.look_around(&task).await;
-    visit.look_at_the_door().await;
+    visit.look_at_the_sign_in_page().await;
     visit.revoke_and_leave().await;
     chromium.stop(visit.browser).await;
     let mut world = visit.world;
@@ -247,8 +247,8 @@ impl Visit {
         // It says so for two seconds, which may pass between two looks: what it said is kept.
         run(browser, WATCH_COPY).await;
         click(browser, "button[data-copy=secret]").await;
-        let said = "return /Copied|Selected/.test(window.said)";
-        until(browser, "the button says that it copied", said).await;
+        let reported = "return /Copied|Selected/.test(window.said)";
+        until(browser, "the button says that it copied", reported).await;
         photograph(browser, "keys").await;
         self.goto("/keys").await;
         let page = text(browser, "main").await;
@@ -326,7 +326,7 @@ impl Visit {
     }
 
     /// The second factor's QR code and the way to a new password.
-    async fn look_at_the_door(&self) {
+    async fn look_at_the_sign_in_page(&self) {
         let browser = &self.browser;
         self.goto("/settings").await;
         click(browser, "form[action='/settings/second-factor'] button").await;

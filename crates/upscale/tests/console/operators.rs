@@ -15,7 +15,7 @@ use super::{
 const TOKEN: &str = "canary-of-the-operators-token-in-chromium";
 
 /// A house with something on every page: a task that succeeded, one that failed, one under way, a payment that was
-/// credited to nobody, accounts with names that want to be code.
+/// credited to no one, accounts with names that want to be code.
 fn furnished() -> (World, String, String) {
     let variables = vec![("UPSCALE_ADMIN_TOKEN".to_owned(), TOKEN.to_owned())];
     let folder = tempfile::TempDir::new().unwrap();
@@ -99,10 +99,10 @@ async fn an_operator_finds_their_way_through_every_page() {
         .unwrap();
 }
 
-/// Led to the door, a mistake first.
+/// Led to the sign-in page, a mistake first.
 async fn come_in(browser: &Client, admin: &str) {
     browser.goto(&format!("{admin}/tasks")).await.unwrap();
-    fill(browser, "#door-name", "Ann").await;
+    fill(browser, "#sign-in-name", "Ann").await;
     fill(browser, "#token", "not the token").await;
     click(browser, "main button[type=submit]").await;
     let problem = text(browser, "#token-problem").await;

@@ -116,8 +116,8 @@ async fn pay(State(stripe): State<Stripe>) -> Redirect {
     let back = Redirect::to(&session["success_url"]);
     tokio::spawn(async move {
         stripe.may_tell.notified().await;
-        let told = tokio::task::spawn_blocking(move || tell(&session, &api));
-        assert_eq!(told.await.unwrap(), Some(200));
+        let reported = tokio::task::spawn_blocking(move || tell(&session, &api));
+        assert_eq!(reported.await.unwrap(), Some(200));
     });
     back
 }

@@ -257,7 +257,7 @@ fn by_the_socket_its_permissions_decide_and_changes_are_kept_with_the_users_numb
     assert!(found.file_type().is_socket());
     assert_eq!(found.permissions().mode() & 0o777, 0o600);
     let mut ann = Browser::at(&address);
-    // To look nobody has to say who they are; `curl --unix-socket FILE http://localhost/` is enough.
+    // To look no one has to say who they are; `curl --unix-socket FILE http://localhost/` is enough.
     ann.get("/").has("Say who you are");
     ann.get("/sign-in");
     assert_eq!(ann.post("/sign-in", &[("name", "Ann")]).status, 303);
@@ -331,7 +331,7 @@ fn a_socket_goes_with_its_process_and_one_of_a_killed_process_is_replaced() {
         0o660
     );
     world.take_serve().kill();
-    assert!(socket.exists(), "nobody was left to remove it");
+    assert!(socket.exists(), "no one was left to remove it");
     world.serve_again();
     Browser::at(&world.serve().admin.clone().unwrap())
         .get("/")
@@ -374,7 +374,7 @@ fn refused(flags: &[&str], token: Option<&str>) -> Output {
 fn what_others_could_reach_or_guess_does_not_start() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("notes.txt");
-    fs::write(&file, "of somebody").unwrap();
+    fs::write(&file, "of someone").unwrap();
     let taken = format!("unix:{}", file.display());
     let nowhere = format!("unix:{}/no/folder/admin.sock", folder.path().display());
     for (flags, token, sentence) in [
@@ -427,13 +427,13 @@ fn what_others_could_reach_or_guess_does_not_start() {
         ),
     ] {
         let output = refused(&flags, token);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && output.stdout.is_empty(),
             "{flags:?}"
         );
-        assert!(said.contains(sentence), "{flags:?}: {said}");
-        assert!(!said.contains("too short"), "{said}");
+        assert!(reported.contains(sentence), "{flags:?}: {reported}");
+        assert!(!reported.contains("too short"), "{reported}");
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), "of somebody");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "of someone");
 }

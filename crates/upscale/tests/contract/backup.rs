@@ -47,10 +47,10 @@ fn a_backup_under_load_is_whole_and_can_be_served() {
         let ordering = scope.spawn(|| keep_ordering(&customer, &url, &over));
         wait_for("two downloads", || world.host.hits("/small.png") >= 2);
         let before = world.operator.transfers(&customer.account);
-        let said = world
+        let reported = world
             .operator
             .run(&["backup", out.to_str().unwrap(), "--results"]);
-        assert_eq!(said["breaches"], 0, "{said}");
+        assert_eq!(reported["breaches"], 0, "{reported}");
         over.store(true, Ordering::Relaxed);
         (before, ordering.join().unwrap())
     });

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::harness::serve::upscale;
 
 /// A bound against hanging, not a promise of speed.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// The binary in the home of someone who has set nothing.
 fn at_home(home: &Path) -> Command {
@@ -104,7 +104,7 @@ fn on_a_terminal(home: &Path, environment: &[(&str, &str)]) -> String {
     });
     let mut shown = String::new();
     let mut is_stopped = false;
-    while let Ok(line) = lines.recv_timeout(PATIENCE) {
+    while let Ok(line) = lines.recv_timeout(WAIT_MAX) {
         shown += &line;
         shown.push('\n');
         if shown.contains("quickstart") && !is_stopped {

@@ -83,7 +83,7 @@ fn credits_are_printed_as_exact_decimal_numbers() {
 }
 
 #[test]
-fn reading_tells_when_to_come_back_and_is_never_stored() {
+fn polling_tells_when_to_come_back_and_is_never_stored() {
     let world = World::start();
     let customer = world.customer("1");
     let created = customer

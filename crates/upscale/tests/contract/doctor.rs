@@ -33,7 +33,7 @@ fn health<'a>(report: &'a Value, part: &str) -> (&'a str, &'a str) {
 fn a_machine_that_is_well_is_told_so_part_by_part() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    Operator::new(data.clone(), Vec::new()).create_account("somebody");
+    Operator::new(data.clone(), Vec::new()).create_account("someone");
     let (report, status) = doctor(&["--data", data.to_str().unwrap()], &[]);
     assert_eq!(
         (status, &report["ok"]),

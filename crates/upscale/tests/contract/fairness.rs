@@ -15,7 +15,7 @@ use crate::harness::{
     client::{Client, order},
     image_host::Behaviour,
     pictures::Picture,
-    postgres_server::start_or_say,
+    postgres_server::start_if_installed,
 };
 
 /// Above the floor of 32 KiB a second below which a download ends.
@@ -32,7 +32,7 @@ fn an_honest_customer_waits_no_longer_beside_hostile_ones() {
 
 #[test]
 fn an_honest_customer_waits_no_longer_beside_hostile_ones_on_postgres_and_a_bucket() {
-    let Some(postgres) = start_or_say() else {
+    let Some(postgres) = start_if_installed() else {
         return;
     };
     postgres.create_database("fairness", None);
@@ -87,7 +87,7 @@ impl Attack {
         let honest = world.customer("40");
         let before = waits(world, &honest, "before");
         let accepted = self.send(world, &urls);
-        assert!(accepted > 0, "nobody attacked");
+        assert!(accepted > 0, "no one attacked");
         let beside = waits(world, &honest, "beside");
         let figures = [("p50", 0.5), ("p95", 0.95)].map(|(name, share)| {
             let (before, beside) = (quantile(&before, share), quantile(&beside, share));

@@ -146,13 +146,13 @@ fn a_refund_can_be_spent_again() {
         .expect(402, "insufficient_credits");
 }
 
-/// Twenty at a time, and all of them over again: one turn of a very busy day.
-async fn accept_and_fail(store: &Store, account: &AccountId, turn: u32) {
+/// Twenty at a time, and all of them over again: one round of a very busy day.
+async fn accept_and_fail(store: &Store, account: &AccountId, round: u32) {
     let mut creates = tokio::task::JoinSet::new();
     for number in 0..limits::ACTIVE_TASKS_MAX {
         let (store, account) = (store.clone(), *account);
         creates.spawn(async move {
-            let key = IdempotencyKey::parse(format!("daily-{turn}-{number}").as_bytes()).unwrap();
+            let key = IdempotencyKey::parse(format!("daily-{round}-{number}").as_bytes()).unwrap();
             let task = NewTask {
                 source_url: SourceUrl::parse("https://images.upscale-tests.org/a.png").unwrap(),
                 parameters: Parameters::at(Scale::X2),
@@ -209,8 +209,8 @@ fn after_2500_tasks_the_day_is_full_until_midnight_utc() {
         let store = Store::open_sqlite(&world.data(), Clock::System, options)
             .await
             .unwrap();
-        for turn in 0..limits::DAILY_TASKS_MAX / limits::ACTIVE_TASKS_MAX {
-            accept_and_fail(&store, &id, turn).await;
+        for round in 0..limits::DAILY_TASKS_MAX / limits::ACTIVE_TASKS_MAX {
+            accept_and_fail(&store, &id, round).await;
         }
     });
     world.serve_again();

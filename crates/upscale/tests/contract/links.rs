@@ -309,20 +309,23 @@ fn health_asks_the_process_itself_and_says_why_it_is_not_ready() {
     let metrics = address(world.serve().metrics.as_deref().unwrap()).to_owned();
     // The golden image takes a moment after the ready line.
     wait_for("the engine", || health(&["--listen", &api]).0 == Some(0));
-    let (code, said) = health(&["--listen", &api]);
-    assert_eq!((code, said), (Some(0), format!("http://{api} is ready\n")));
-    // Where no API listens, as in a worker, the metrics' listener is asked.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let silent = nobody.local_addr().unwrap().to_string();
-    drop(nobody);
-    let (code, said) = health(&["--listen", &silent, "--metrics-listen", &metrics]);
+    let (code, reported) = health(&["--listen", &api]);
     assert_eq!(
-        (code, said),
+        (code, reported),
+        (Some(0), format!("http://{api} is ready\n"))
+    );
+    // Where no API listens, as in a worker, the metrics' listener is asked.
+    let no_one = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = no_one.local_addr().unwrap().to_string();
+    drop(no_one);
+    let (code, reported) = health(&["--listen", &silent, "--metrics-listen", &metrics]);
+    assert_eq!(
+        (code, reported),
         (Some(0), format!("http://{metrics} is ready\n"))
     );
-    let (code, said) = health(&["--listen", &silent]);
+    let (code, reported) = health(&["--listen", &silent]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("nothing answers"), "{said}");
+    assert!(reported.contains("nothing answers"), "{reported}");
 
     // A database that was taken away.
     let data = world.data();
@@ -330,8 +333,8 @@ fn health_asks_the_process_itself_and_says_why_it_is_not_ready() {
     wait_for("readiness to go", || {
         health(&["--listen", &api]).0 == Some(1)
     });
-    let (_, said) = health(&["--listen", &api]);
-    assert!(said.contains("503"), "{said}");
+    let (_, reported) = health(&["--listen", &api]);
+    assert!(reported.contains("503"), "{reported}");
     assert_eq!(
         health(&["--listen", &silent, "--metrics-listen", &metrics]).0,
         Some(1)

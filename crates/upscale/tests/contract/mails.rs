@@ -109,8 +109,11 @@ fn a_forgotten_password_is_set_by_the_link_in_a_mail() {
     }
     let path = keep_link(&world, &mail.text, "reset");
     let set = fill_in(&world, &path, "password=a+new+battery");
-    let told = server.wait_for(3).remove(2);
-    assert!(told.text.contains("Your password was changed"), "{told:?}");
+    let reported = server.wait_for(3).remove(2);
+    assert!(
+        reported.text.contains("Your password was changed"),
+        "{reported:?}"
+    );
     assert_eq!((set.status, set.header("location")), (303, "/sign-in"));
     let fields = "email=ann%40example.org&password=a+new+battery";
     let signed_in = fill_in(&world, "/sign-in", fields);
@@ -190,11 +193,11 @@ fn half_a_configuration_or_one_in_clear_does_not_start_and_says_no_password() {
             .status()
             .unwrap();
         assert_eq!(status.code(), Some(1), "{url} {flags:?}");
-        let said = tail(&log);
-        assert!(said.contains(sentence), "{url} {flags:?}: {said}");
+        let reported = tail(&log);
+        assert!(reported.contains(sentence), "{url} {flags:?}: {reported}");
         assert!(
-            !said.contains("secret-word") && !said.contains(PASSWORD),
-            "{said}"
+            !reported.contains("secret-word") && !reported.contains(PASSWORD),
+            "{reported}"
         );
     }
 }

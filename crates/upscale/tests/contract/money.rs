@@ -74,11 +74,11 @@ fn a_reference_of_another_payment_an_unknown_account_and_bad_amounts_are_refused
         world.operator.create_account("Bob"),
     );
     world.operator.credit(&ann, "5", "invoice 7");
-    let nobody = upscale_core::AccountId::random().unwrap();
+    let no_one = upscale_core::AccountId::random().unwrap();
     for (account, credits, reference) in [
         (ann.as_str(), "6", "invoice 7"),
         (&bob, "5", "invoice 7"),
-        (nobody.as_str(), "5", "invoice 9"),
+        (no_one.as_str(), "5", "invoice 9"),
         (&ann, "0", "invoice 10"),
         (&ann, "-5", "invoice 11"),
         (&ann, "0.0001", "invoice 12"),
@@ -97,7 +97,7 @@ fn a_reference_of_another_payment_an_unknown_account_and_bad_amounts_are_refused
     }
     assert_eq!(world.operator.money(&ann), (5_000, 0, 0));
     assert_eq!(world.operator.money(&bob), (0, 0, 0));
-    let unknown = world.operator.output(&["account", "show", nobody.as_str()]);
+    let unknown = world.operator.output(&["account", "show", no_one.as_str()]);
     assert!(!unknown.status.success());
 }
 

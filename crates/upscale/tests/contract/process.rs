@@ -279,8 +279,11 @@ fn the_demo_shows_a_whole_customers_day_and_leaves_its_pictures() {
     let out = folder.path().join("upscale-demo");
     let page = fs::read_to_string(out.join("demo.html")).unwrap();
     assert!(text.contains("demo.html"), "its path is told:\n{text}");
-    for told in ["returned 404", "refund", "charge", "1-mine at 4x"] {
-        assert!(page.contains(told), "the page says nothing of {told}");
+    for reported in ["returned 404", "refund", "charge", "1-mine at 4x"] {
+        assert!(
+            page.contains(reported),
+            "the page says nothing of {reported}"
+        );
     }
     let made = fs::read_dir(out).unwrap().map(|file| file.unwrap().path());
     let mut sizes: Vec<(u32, u32)> = made

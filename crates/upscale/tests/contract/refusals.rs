@@ -206,7 +206,7 @@ fn keys_of_8_and_of_128_characters_are_taken() {
 }
 
 #[test]
-fn whoever_shows_no_good_key_learns_nothing_but_that() {
+fn a_caller_who_shows_no_good_key_learns_nothing_but_that() {
     let world = World::start();
     let customer = world.customer("1");
     let revoked = world.operator.create_key(&customer.account, None);
@@ -229,7 +229,7 @@ fn whoever_shows_no_good_key_learns_nothing_but_that() {
             ("POST", "/api/v1/upscales"),
             ("GET", "/api/v1/upscales/ups_x"),
         ] {
-            // The body is as bad as can be: nobody looks at it.
+            // The body is as bad as can be: no one looks at it.
             let body = (method == "POST").then_some(&b"{"[..]);
             let answer = customer.send(method, path, &[("authorization", authorization)], body);
             let answer = answer.expect(401, "invalid_api_key");
@@ -303,7 +303,7 @@ fn what_is_not_there_is_404_and_what_is_not_done_is_405() {
 #[test]
 fn a_task_of_another_account_is_not_there_like_one_that_never_was() {
     let world = World::start();
-    let (owner, stranger) = (world.customer("1"), world.customer("1"));
+    let (owner, foreign_caller) = (world.customer("1"), world.customer("1"));
     let url = world.picture("/small.png", 8, 8);
     let id = owner
         .upscale("first-key", &crate::harness::client::order(&url, 2))
@@ -318,7 +318,7 @@ fn a_task_of_another_account_is_not_there_like_one_that_never_was() {
         "%2e%2e",
         "ups_%00",
     ] {
-        let answer = stranger.read(id).expect(404, "task_not_found");
+        let answer = foreign_caller.read(id).expect(404, "task_not_found");
         let mut error = answer.json()["error"].clone();
         error.as_object_mut().unwrap().remove("request_id");
         bodies.push(error);

@@ -80,8 +80,8 @@ fn a_range_is_delivered_and_one_outside_is_not() {
             (206, &whole.body[from..to]),
             "{range}"
         );
-        let said = format!("bytes {from}-{}/{size}", to - 1);
-        assert_eq!(part.header("content-range"), said);
+        let reported = format!("bytes {from}-{}/{size}", to - 1);
+        assert_eq!(part.header("content-range"), reported);
         assert_eq!(part.header("etag"), whole.header("etag"));
     }
     let outside = customer.fetch("GET", &url, &[("range", &format!("bytes={size}-"))]);

@@ -101,7 +101,7 @@ fn a_child_that_hangs_is_ended_by_the_clock() {
 
 /// Kernels that err: first the fast ones alone, then the plain ones as well.
 fn kernels_err(fault: &str) {
-    for (fault, rung, charged) in [
+    for (fault, path, charged) in [
         (fault.to_owned(), "plain", 700),
         (format!("{fault}-always"), "none", 0),
     ] {
@@ -129,12 +129,12 @@ fn kernels_err(fault: &str) {
             (1_000 - charged, 0, charged)
         );
         let (_, samples) = scrape(&world);
-        let count = |rung| {
-            let series = format!("upscale_output_check_total{{rung=\"{rung}\"}}");
+        let count = |path| {
+            let series = format!("upscale_output_check_total{{path=\"{path}\"}}");
             samples.get(&series).copied().unwrap_or(0.0)
         };
         assert_eq!(count("fast"), 0.0, "{fault}");
-        assert!(count(rung) >= 1.0, "{fault}: no result of rung {rung}");
+        assert!(count(path) >= 1.0, "{fault}: no result of the path {path}");
         world.finish();
     }
 }
@@ -213,7 +213,7 @@ fn a_child_at_work_has_its_sandbox_and_dies_with_a_service_that_is_killed() {
     world.finish();
 }
 
-/// `serve` where root has no other user to become: in a user namespace that holds nobody but it.
+/// `serve` where root has no other user to become: in a user namespace that holds no one but it.
 fn alone_in_a_user_namespace() -> Option<Command> {
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user"]);
@@ -241,10 +241,10 @@ fn serve_does_not_start_where_a_required_part_of_the_sandbox_is_missing() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let reported = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && refused.stdout.is_empty());
     for words in ["own user", "--allow-weak-sandbox"] {
-        assert!(said.contains(words), "{said}");
+        assert!(reported.contains(words), "{reported}");
     }
 }
 
@@ -309,9 +309,9 @@ fn a_child_of_another_parent_says_that_its_own_is_gone() {
         .args(["child", "--probe", "--parent", "1"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&probe.stderr);
+    let reported = String::from_utf8_lossy(&probe.stderr);
     assert!(
-        !probe.status.success() && said.contains("1 that started"),
-        "{said}"
+        !probe.status.success() && reported.contains("1 that started"),
+        "{reported}"
     );
 }

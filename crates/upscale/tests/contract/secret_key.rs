@@ -79,9 +79,9 @@ fn a_service_with_a_key_delivers_as_before_and_does_not_start_without_it() {
         ),
     ] {
         let refused = run(&listen, &world.data(), key);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains(words), "{said}");
+        let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{reported}");
+        assert!(reported.contains(words), "{reported}");
         let (health, found) = secrets(&world.data(), key);
         assert!(health == "bad" && found.contains(words), "{found}");
         let rotated = run(&["key", "rotate-signing"], &world.data(), key);
@@ -92,10 +92,10 @@ fn a_service_with_a_key_delivers_as_before_and_does_not_start_without_it() {
 }
 
 #[test]
-fn doctor_says_what_lies_in_plain_text_and_which_key_everybody_reads() {
+fn doctor_says_what_lies_in_plain_text_and_which_key_everyone_reads() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    Operator::new(data.clone(), Vec::new()).create_account("somebody");
+    Operator::new(data.clone(), Vec::new()).create_account("someone");
     let (health, words) = secrets(&data, None);
     assert!(
         health == "fair" && words.contains("--secret-key-file"),
@@ -112,9 +112,9 @@ fn doctor_says_what_lies_in_plain_text_and_which_key_everybody_reads() {
     assert!(health == "fair" && words.contains("chmod 600"), "{words}");
     fs::write(&key, "a password").unwrap();
     let refused = run(&["account", "list"], &data, Some(&key));
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let reported = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.contains("line 1 is no key") && !said.contains("a password"),
-        "{said}"
+        reported.contains("line 1 is no key") && !reported.contains("a password"),
+        "{reported}"
     );
 }

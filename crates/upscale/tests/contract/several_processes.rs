@@ -14,7 +14,7 @@ use upscale_core::limits;
 use crate::harness::{
     client::{Answer, order, send},
     figure::{print_figure, tries_and_bound},
-    postgres_server::{PostgresServer, start_or_say},
+    postgres_server::{PostgresServer, start_if_installed},
     serve::{Serve, log_path, upscale, wait_for},
 };
 
@@ -42,7 +42,7 @@ struct Customer {
 impl Fleet {
     fn start() -> Option<Self> {
         let mut fleet = Self {
-            server: start_or_say()?,
+            server: start_if_installed()?,
             folder: TempDir::new().unwrap(),
             apis: Vec::new(),
         };
@@ -53,7 +53,7 @@ impl Fleet {
             let api = Serve::start_front(command, &log);
             fleet.apis.push(api);
         }
-        // Somebody who would work, so that nothing is refused for want of workers.
+        // Someone who would work, so that nothing is refused for want of workers.
         let seen_at = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
         let worker =
             format!("INSERT INTO worker VALUES ('in theory', 100000, {seen_at} + 30000000)");
@@ -300,7 +300,7 @@ fn fail(task: &str) -> String {
 }
 
 #[test]
-fn whoever_waits_at_any_of_four_processes_hears_of_the_end_even_if_the_database_was_cut_off_meanwhile()
+fn a_caller_who_waits_at_any_of_four_processes_gets_the_end_even_if_the_database_was_cut_off_meanwhile()
  {
     let Some(fleet) = Fleet::start() else { return };
     let customer = fleet.customer();

@@ -192,17 +192,17 @@ fn the_operator_can_try_the_storage_out() {
             String::from_utf8(output.stdout).unwrap(),
         )
     };
-    let (code, said) = check();
+    let (code, reported) = check();
     assert_eq!(
-        (code, said.matches("ok   ").count()),
+        (code, reported.matches("ok   ").count()),
         (Some(0), 10),
-        "{said}"
+        "{reported}"
     );
     bucket.fail_all(Some(Fault::Refuses));
-    let (code, said) = check();
-    assert_eq!(code, Some(1), "{said}");
+    let (code, reported) = check();
+    assert_eq!(code, Some(1), "{reported}");
     assert!(
-        said.contains("FAILED  write a file") && said.contains("cannot use"),
-        "{said}"
+        reported.contains("FAILED  write a file") && reported.contains("cannot use"),
+        "{reported}"
     );
 }

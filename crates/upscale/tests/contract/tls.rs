@@ -127,8 +127,8 @@ fn api_results_and_console_are_served_over_tls_and_a_new_certificate_is_taken_wh
     // A pair that does not fit, as between two writes of a renewal: the one before stays.
     fs::copy(files.path("tls.key"), files.path("good.key")).unwrap();
     fs::write(files.path("tls.key"), "nonsense").unwrap();
-    let is_said = |what: &str| fs::read_to_string(&log).unwrap().contains(what);
-    wait_for("the log", || is_said("was not replaced"));
+    let is_logged = |what: &str| fs::read_to_string(&log).unwrap().contains(what);
+    wait_for("the log", || is_logged("was not replaced"));
     let asks = |root: &Path| {
         curl(root, &serve.api, API, "/healthz", &[])
             .status
@@ -139,8 +139,8 @@ fn api_results_and_console_are_served_over_tls_and_a_new_certificate_is_taken_wh
     let second = files.keep_root("second.pem");
     wait_for("the new certificate", || asks(&second));
     assert!(!asks(&root));
-    assert!(is_said("the TLS certificate was replaced"));
-    assert!(!is_said("PRIVATE KEY"));
+    assert!(is_logged("the TLS certificate was replaced"));
+    assert!(!is_logged("PRIVATE KEY"));
     assert_eq!(serve.stop().code(), Some(0));
 }
 

@@ -1,5 +1,5 @@
 //! OpenTelemetry: what a collector sees of one task, that it sees nothing of a customer's, that it sees nothing at all
-//! unless asked, and that a collector which fails harms nobody.
+//! unless asked, and that a collector which fails harms no one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -193,7 +193,7 @@ fn one_task_is_one_trace_from_the_create_through_the_worker_to_the_reads() {
     let expected = [
         "POST /api/v1/upscales",
         "wait",
-        "turn",
+        "attempt",
         "download",
         "child",
         "decode",
@@ -207,18 +207,18 @@ fn one_task_is_one_trace_from_the_create_through_the_worker_to_the_reads() {
     ];
     assert_eq!(names, expected.into_iter().collect());
 
-    let turn = named(&spans, "turn")[0];
-    assert_eq!(turn.kind(), SpanKind::Consumer);
-    assert_eq!(word(turn, "upscale.end"), "succeeded");
+    let attempt = named(&spans, "attempt")[0];
+    assert_eq!(attempt.kind(), SpanKind::Consumer);
+    assert_eq!(word(attempt, "upscale.end"), "succeeded");
     for stage in ["download", "child", "store", "settle"] {
-        assert_eq!(named(&spans, stage)[0].parent_span_id, turn.span_id);
+        assert_eq!(named(&spans, stage)[0].parent_span_id, attempt.span_id);
     }
     let child = named(&spans, "child")[0];
     for stage in ["decode", "network", "check", "encode"] {
         assert_eq!(named(&spans, stage)[0].parent_span_id, child.span_id);
     }
     let creates = named(&spans, "POST /api/v1/upscales");
-    assert_eq!(creates.len(), 2, "the second saying of the same create");
+    assert_eq!(creates.len(), 2, "the replay of the same create");
     let first = creates
         .iter()
         .find(|span| span.parent_span_id.is_empty())
@@ -284,7 +284,7 @@ fn nothing_of_a_customers_is_in_a_span_and_a_failure_says_its_kind() {
     let child = named(&spans, "child")[0];
     assert_eq!(child.status.clone().unwrap().code(), StatusCode::Error);
     assert_eq!(word(child, "error.type"), "permanent");
-    assert_eq!(word(named(&spans, "turn")[0], "upscale.end"), "failed");
+    assert_eq!(word(named(&spans, "attempt")[0], "upscale.end"), "failed");
     let service = text.contains("service.name") && text.contains("StringValue(\"upscale\")");
     assert!(service, "it says who it is");
 }

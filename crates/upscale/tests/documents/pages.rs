@@ -8,7 +8,7 @@ use std::{
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 
-/// What is nobody's page: made, fetched or foreign.
+/// What is no one's page: made, fetched or foreign.
 const PASSED_OVER: [&str; 6] = [
     "target",
     "node_modules",

@@ -16,7 +16,7 @@ use crate::harness::{
     bucket::Bucket,
     image_host::{Behaviour, HOST_NAME, ImageHost},
     pictures::Picture,
-    postgres_server::{PostgresServer, start_or_say},
+    postgres_server::{PostgresServer, start_if_installed},
     serve::tail,
 };
 
@@ -39,7 +39,7 @@ start() {
   [ "$1" = serve ] && stop
   local sources="$SOURCES"
   [ "$1" = api ] && sources=
-  # Emptied here: the child may be late to do it, and what the last service said would be taken for its own.
+  # Emptied here: the child may be late to do it, and what the last service reported would be taken for its own.
   : >"$OUT/ready"
   command upscale "$@" $sources >>"$OUT/ready" 2>>"$OUT/service" &
   services+=("$!")
@@ -102,7 +102,7 @@ struct Stores {
 
 impl Stores {
     fn start(folder: &Path) -> Option<Self> {
-        let database = start_or_say()?;
+        let database = start_if_installed()?;
         database.create_database("upscale_documents", None);
         let bucket = Bucket::start(folder);
         Some(Self { database, bucket })
@@ -160,9 +160,9 @@ pub(crate) fn run(blocks: &[&Block]) -> Result<(), String> {
         return Ok(());
     }
     let ends = ["at", "said", "errors", "service"].map(|name| tail(&out.join(name)));
-    let [at, said, errors, service] = ends;
+    let [at, reported, errors, service] = ends;
     Err(format!(
-        "{status} in the block that begins {at:?}\nsaid: {said}\nerrors: {errors}\nservice: {service}"
+        "{status} in the block that begins {at:?}\nsaid: {reported}\nerrors: {errors}\nservice: {service}"
     ))
 }
 
@@ -202,7 +202,7 @@ fn bin(folder: &Path) -> std::path::PathBuf {
     bin
 }
 
-/// What the pages take for granted: a photograph, and a model that somebody brought.
+/// What the pages take for granted: a photograph, and a model that someone brought.
 fn furnish(work: &Path) {
     fs::create_dir(work).unwrap();
     fs::create_dir(work.join("run-upscale")).unwrap();

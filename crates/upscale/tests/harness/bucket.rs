@@ -24,7 +24,7 @@ pub const BUCKET: &str = "results";
 const PREFIX: &str = "kept";
 const ACCESS_KEY: &str = "AKIATESTSTESTSTESTS0";
 const SECRET_KEY: &str = "a secret that only tests know, planted to be looked for";
-/// Longer than anybody waits.
+/// Longer than anyone waits.
 const NEVER: Duration = Duration::from_secs(600);
 
 /// What the storage does wrong.
@@ -224,7 +224,7 @@ async fn answer(
         }
         Some(Fault::Hangs) => {
             tokio::time::sleep(NEVER).await;
-            Err("nobody waited so long".into())
+            Err("no one waited so long".into())
         }
         Some(Fault::HangsUp) => Err("hung up".into()),
         Some(Fault::LosesAnswer) => {

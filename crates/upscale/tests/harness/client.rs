@@ -17,7 +17,7 @@ use upscale_core::RequestId;
 use super::recorder::{Recorder, seen};
 
 /// One request is given up on after this long, one task after ten times as long: bounds against hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 /// No result is larger.
 const BODY_BYTES_MAX: usize = 256 << 20;
 
@@ -124,7 +124,7 @@ fn run(request: Request<Body>) -> Option<Answer> {
         .enable_all()
         .build()
         .unwrap();
-    let answered = async { tokio::time::timeout(PATIENCE, ask(request)).await };
+    let answered = async { tokio::time::timeout(WAIT_MAX, ask(request)).await };
     runtime.block_on(answered).ok()?
 }
 
@@ -285,7 +285,7 @@ impl Client {
                 return answer;
             }
             assert!(
-                begun.elapsed() < PATIENCE * 10,
+                begun.elapsed() < WAIT_MAX * 10,
                 "still not over: {answer:?}"
             );
             thread::sleep(Duration::from_millis(50));

@@ -19,7 +19,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyD
 
 /// The only name it answers for; `serve` is told to find it on loopback.
 pub const HOST_NAME: &str = "images.upscale-tests.org";
-/// A gate that nobody opens lets go after this long, so that no thread stays behind.
+/// A gate that no one opens lets go after this long, so that no thread stays behind.
 const HELD_AT_MOST: Duration = Duration::from_secs(120);
 
 /// What a path answers.

@@ -17,7 +17,7 @@ use super::image_host::certificates;
 pub const USER: &str = "console@upscale-tests.org";
 pub const PASSWORD: &str = "a p@ssword: of the mail server";
 /// A bound against hanging, not a promise of speed.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// One mail that was taken.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl MailServer {
         )
     }
 
-    /// The next recipient hears 451.
+    /// The next recipient is answered 451.
     pub fn be_busy_once(&self) {
         *self.shared.busy.lock().unwrap() = 1;
     }
@@ -95,7 +95,7 @@ impl MailServer {
 
     fn wait_until(&self, is_there: impl Fn(&Shared) -> bool) {
         let begun = Instant::now();
-        while !is_there(&self.shared) && begun.elapsed() < PATIENCE {
+        while !is_there(&self.shared) && begun.elapsed() < WAIT_MAX {
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -104,13 +104,13 @@ impl MailServer {
 type Stream = BufReader<StreamOwned<ServerConnection, TcpStream>>;
 
 fn converse(socket: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io::Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(WAIT_MAX))?;
     let tls = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut stream = BufReader::new(StreamOwned::new(tls, socket));
-    say(&mut stream, "220 mail.upscale-tests.org ESMTP")?;
+    send_line(&mut stream, "220 mail.upscale-tests.org ESMTP")?;
     let (mut from, mut to, mut is_known) = (String::new(), String::new(), false);
     loop {
-        let line = hear(&mut stream)?;
+        let line = read_command(&mut stream)?;
         let (command, rest) = line.split_once([' ', ':']).unwrap_or((&line, ""));
         let answer = match command.to_ascii_uppercase().as_str() {
             "EHLO" => "250-mail.upscale-tests.org\r\n250-8BITMIME\r\n250 AUTH PLAIN".to_owned(),
@@ -128,8 +128,8 @@ fn converse(socket: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io
                 judge(&to, shared)
             }
             "DATA" => {
-                say(&mut stream, "354 go on")?;
-                let text = hear_data(&mut stream)?;
+                send_line(&mut stream, "354 go on")?;
+                let text = read_data(&mut stream)?;
                 let text = decoded(&text);
                 let mail = Mail {
                     from: from.clone(),
@@ -139,10 +139,10 @@ fn converse(socket: TcpStream, config: Arc<ServerConfig>, shared: &Shared) -> io
                 shared.taken.lock().unwrap().push(mail);
                 "250 taken".to_owned()
             }
-            "QUIT" => return say(&mut stream, "221 bye"),
+            "QUIT" => return send_line(&mut stream, "221 bye"),
             _ => "502 what?".to_owned(),
         };
-        say(&mut stream, &answer)?;
+        send_line(&mut stream, &answer)?;
     }
 }
 
@@ -173,7 +173,7 @@ fn judge(to: &str, shared: &Shared) -> String {
     "250 yes".to_owned()
 }
 
-fn hear(stream: &mut Stream) -> io::Result<String> {
+fn read_command(stream: &mut Stream) -> io::Result<String> {
     let mut line = String::new();
     if stream.read_line(&mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -181,10 +181,10 @@ fn hear(stream: &mut Stream) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn hear_data(stream: &mut Stream) -> io::Result<String> {
+fn read_data(stream: &mut Stream) -> io::Result<String> {
     let mut text = String::new();
     loop {
-        let line = hear(stream)?;
+        let line = read_command(stream)?;
         if line == "." {
             return Ok(text);
         }
@@ -213,7 +213,7 @@ fn decoded(text: &str) -> String {
     format!("{headers}\n\n{whole}")
 }
 
-fn say(stream: &mut Stream, line: &str) -> io::Result<()> {
+fn send_line(stream: &mut Stream, line: &str) -> io::Result<()> {
     write!(stream.get_mut(), "{line}\r\n")?;
     stream.get_mut().flush()
 }

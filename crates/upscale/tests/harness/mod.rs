@@ -128,7 +128,7 @@ impl World {
         (command, log)
     }
 
-    /// A further process on the same data directory, reached by nobody who is not told its address.
+    /// A further process on the same data directory, reached by no one who is not told its address.
     pub fn serve_beside(&mut self, mut command: Command, flags: &[&str]) -> Serve {
         let log = log_path(self.folder.path(), self.starts);
         self.starts += 1;

@@ -1,4 +1,4 @@
-//! A model file as somebody might bring it.
+//! A model file as someone might bring it.
 
 use safetensors::tensor::{Dtype, TensorView, serialize};
 

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A start or an end that takes longer than this has failed. A bound against hanging, not a promise of speed.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// A command of the binary under test, free of what the developer's own environment configures.
 pub fn upscale() -> Command {
@@ -68,7 +68,7 @@ impl Serve {
             .spawn()
             .unwrap();
         let (lines, first_line) = read_lines(&mut child);
-        let Ok(line) = first_line.recv_timeout(PATIENCE) else {
+        let Ok(line) = first_line.recv_timeout(WAIT_MAX) else {
             drop(child.kill());
             let status = child.wait().unwrap();
             panic!(
@@ -117,9 +117,9 @@ impl Serve {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > WAIT_MAX {
                 drop(self.child.kill());
-                panic!("serve did not stop within {PATIENCE:?} of SIGTERM");
+                panic!("serve did not stop within {WAIT_MAX:?} of SIGTERM");
             }
             thread::sleep(Duration::from_millis(10));
         };
@@ -173,7 +173,7 @@ pub fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         let waited = begun.elapsed();
-        assert!(waited < PATIENCE * 3, "{what}: not in {waited:?}");
+        assert!(waited < WAIT_MAX * 3, "{what}: not in {waited:?}");
         thread::sleep(Duration::from_millis(5));
     }
 }

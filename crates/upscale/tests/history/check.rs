@@ -1,4 +1,4 @@
-//! The judge: one function a promise about keys, states and results. Money and limits are next door.
+//! The judge: one function a promise about keys, states and results. Money and limits have files of their own.
 
 use std::collections::HashMap;
 
@@ -130,7 +130,7 @@ fn check_replays(
     });
     if anew > 1 || anew == 0 && !unknown {
         let detail = format!("key {key:?} was accepted anew {anew} times");
-        found.push(violation(Promise::ReplayIsSaid, detail));
+        found.push(violation(Promise::ReplayIsMarked, detail));
     }
 }
 
@@ -241,10 +241,10 @@ fn check_terminal(history: &History, rules: &Rules, found: &mut Vec<Violation>) 
 fn check_others(history: &History, found: &mut Vec<Violation>) {
     let owners = first_acceptances(history);
     for read in &history.reads {
-        let stranger = owners
+        let is_foreign = owners
             .get(read.id.as_str())
             .is_none_or(|(owner, _)| *owner != read.account);
-        if stranger && let Outcome::Task(_) = read.outcome {
+        if is_foreign && let Outcome::Task(_) = read.outcome {
             let detail = format!("{} was shown to {}", read.id, read.account);
             found.push(violation(Promise::OthersSeeNothing, detail));
         }

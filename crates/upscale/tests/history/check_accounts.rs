@@ -89,7 +89,7 @@ fn check_transfers(history: &History, found: &mut Vec<Violation>) {
         }
     }
     for (id, counted) in counts {
-        let detail = format!("{id}, which nobody was told of, moved money {counted:?} times");
+        let detail = format!("{id}, which no one was told of, moved money {counted:?} times");
         found.push(violation(Promise::LedgerFollowsTasks, detail));
     }
 }

@@ -76,7 +76,7 @@ fn refused(status: u16, code: &str) -> Outcome {
     }
 }
 
-/// A success (its first answer lost), a failure with its refund, a conflict, an empty purse, a stranger.
+/// A success (its first answer lost), a failure with its refund, a conflict, an empty purse, a foreign caller.
 fn allowed() -> History {
     let conflict = Create {
         parameters: "others".to_owned(),
@@ -201,19 +201,19 @@ fn a_missing_conflict_and_a_baseless_one_are_noticed() {
 
 #[test]
 fn a_second_acceptance_and_an_unfounded_replay_are_noticed() {
-    assert_breaks(Promise::ReplayIsSaid, |history| {
+    assert_breaks(Promise::ReplayIsMarked, |history| {
         history
             .creates
             .push(create("key-two", 1_000, seen("two", State::FailedRefunded)));
     });
-    assert_breaks(Promise::ReplayIsSaid, |history| {
+    assert_breaks(Promise::ReplayIsMarked, |history| {
         history.creates[2].replayed = true
     });
 }
 
 #[test]
 fn a_503_for_a_create_that_was_accepted_is_noticed_and_a_504_is_allowed() {
-    assert_breaks(Promise::ReplayIsSaid, |history| {
+    assert_breaks(Promise::ReplayIsMarked, |history| {
         history.creates[0].outcome = refused(503, "service_unavailable");
     });
     let unknown = broken(|history| history.creates[0].outcome = refused(504, "upstream_timeout"));
@@ -221,7 +221,7 @@ fn a_503_for_a_create_that_was_accepted_is_noticed_and_a_504_is_allowed() {
 }
 
 #[test]
-fn a_create_that_nobody_asked_after_is_noticed() {
+fn a_create_that_no_one_asked_after_is_noticed() {
     assert_breaks(Promise::EveryKeyIsResolved, |history| {
         history.creates.push(Create {
             window: None,
@@ -406,7 +406,7 @@ fn a_task_that_never_ends_and_one_that_ends_late_are_noticed() {
 }
 
 #[test]
-fn a_stranger_who_sees_a_task_is_noticed() {
+fn a_foreign_caller_who_sees_a_task_is_noticed() {
     assert_breaks(Promise::OthersSeeNothing, |history| {
         history
             .reads

@@ -1,5 +1,5 @@
 //! What clients of a service saw, in the order they saw it, and the judge of it. Pure: no network, no clock.
-//! Whoever records (the harness) stamps each request with the moments between which the service answered it.
+//! Anyone who records (the harness) stamps each request with the moments between which the service answered it.
 
 mod check;
 mod check_accounts;
@@ -150,7 +150,7 @@ pub enum Promise {
     OneIdPerKey,
     OneKeyPerId,
     ConflictIffOtherParameters,
-    ReplayIsSaid,
+    ReplayIsMarked,
     EveryKeyIsResolved,
     StatesMoveForward,
     BillingFollowsState,

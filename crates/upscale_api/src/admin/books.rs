@@ -15,7 +15,7 @@ const FRESH_SECONDS: i64 = 60;
 /// And for this many times as long as it took.
 const REST_FACTOR: u32 = 20;
 /// How long a page waits for a new one.
-const PATIENCE: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// What was found, and when.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl Books {
         if self.begin(store.now()) {
             let (books, store) = (Arc::clone(self), store.clone());
             tokio::spawn(async move { books.check(&store).await });
-            let _ = tokio::time::timeout(PATIENCE, done).await;
+            let _ = tokio::time::timeout(WAIT_MAX, done).await;
         }
         self.state().last.clone()
     }

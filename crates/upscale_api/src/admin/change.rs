@@ -14,7 +14,7 @@ use crate::{
         error::ConsoleError,
         form::{Fields, Sender, check_origin, is_form_token, read_fields},
     },
-    places::{Owner, Place},
+    permits::{Owner, Permit},
 };
 
 /// A form that one of our pages sent to someone who may, or who is to say who they are.
@@ -22,7 +22,7 @@ pub(crate) struct Sent {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
     /// Held until the answer is there.
-    place: Place,
+    permit: Permit,
 }
 
 /// A form of someone with a name.
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     /// Under which name it is kept.
     pub(crate) operator: String,
     pub(crate) fields: Fields,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// One form as a page shows it: what was typed, and what is wrong with it.
@@ -53,20 +53,20 @@ impl FromRequest<AdminState> for Sent {
             check_origin(&parts.headers, None)?;
         }
         let sender = Sender {
-            pool: &state.api.places.operator_bodies,
+            pool: &state.api.permits.operator_bodies,
             owner: Owner::Operator,
-            is_known: visitor.who != Who::Nobody,
+            is_known: visitor.who != Who::Unknown,
         };
         let deadline = state.api.limits.body_timeout;
         let fields = read_fields(&parts, body, deadline, sender).await?;
-        let place = state.api.places.operators.take(Owner::Operator)?;
+        let permit = state.api.permits.operators.take(Owner::Operator)?;
         if !is_script && !is_form_token(&visitor.cookie, fields.get("form")) {
             return Err(ConsoleError::Forged);
         }
         Ok(Self {
             visitor,
             fields,
-            place,
+            permit,
         })
     }
 }
@@ -87,7 +87,7 @@ impl FromRequest<AdminState> for Change {
             visitor,
             operator,
             fields: sent.fields,
-            _place: sent.place,
+            _permit: sent.permit,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The operators' console: queue, workers, books, accounts, payments, tasks and what operators did, on a listener that only
 //! this machine reaches. It asks and does what the commands do, by the same verbs of the store; every change has a name
-//! and a reason. Who may come in is decided by `door.rs`, who is there by `visitor.rs`, and each form passes `change.rs`.
+//! and a reason. Who may come in is decided by `sessions.rs`, who is there by `visitor.rs`, and each form passes `change.rs`.
 //! What it shares with the customers' console stands in `pages/`.
 
 mod access;
@@ -9,7 +9,6 @@ mod accounts;
 mod actions;
 mod books;
 mod change;
-mod door;
 mod host;
 mod keys;
 mod lately;
@@ -17,6 +16,7 @@ mod money;
 mod overview;
 mod payments;
 mod rows;
+mod sessions;
 mod sign_in;
 mod state;
 mod task;
@@ -24,8 +24,8 @@ mod tasks;
 mod visitor;
 
 pub use self::{
-    door::AdminToken,
-    state::{AdminDoor, AdminOptions, AdminState},
+    sessions::AdminToken,
+    state::{AdminOptions, AdminSignIn, AdminState},
 };
 
 use axum::{

@@ -1,4 +1,4 @@
-//! The door as people see it: who they are, and the token where one is asked for.
+//! The sign-in page: who they are, and the token where one is asked for.
 
 use askama::Template;
 use axum::{
@@ -9,7 +9,7 @@ use axum::{
 
 use super::{
     change::{Form, Sent},
-    door::Try,
+    sessions::Try,
     state::AdminState,
     visitor::{Visitor, Who},
 };
@@ -47,7 +47,7 @@ pub(crate) async fn sign_in(
     let name = sent.visitor.name_as_kept(sent.fields.get("name"));
     let name = form.take("name", name);
     let token = sent.fields.get("token").trim();
-    match state.door.try_token(token, state.api.store.now()) {
+    match state.sessions.try_token(token, state.api.store.now()) {
         Try::Right => {}
         Try::Wrong => {
             if state.api.refusals.may_write("operators_token") {
@@ -83,7 +83,7 @@ fn page(state: &AdminState, visitor: &Visitor, form: Form) -> SignInPage {
     layout.who = None;
     SignInPage {
         layout,
-        asks_for_token: state.door.has_token(),
+        asks_for_token: state.sessions.has_token(),
         form,
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{
     books::Books,
-    door::{AdminToken, Door},
+    sessions::{AdminSessions, AdminToken},
 };
 use crate::api_state::ApiState;
 
 /// Who is let in.
-pub enum AdminDoor {
+pub enum AdminSignIn {
     /// Anyone who knows the token.
     Token(AdminToken),
     /// Anyone who can open the listener's file: its permissions have decided.
@@ -19,7 +19,7 @@ pub enum AdminDoor {
 /// How the operators' console is entered, and where customers have theirs.
 pub struct AdminOptions {
     /// Who is let in.
-    pub door: AdminDoor,
+    pub sign_in: AdminSignIn,
     /// The customers' console as people reach it, for links that set a password; none where it is not served.
     pub console_url: Option<String>,
 }
@@ -28,7 +28,7 @@ pub struct AdminOptions {
 #[derive(Clone)]
 pub struct AdminState {
     pub(crate) api: ApiState,
-    pub(crate) door: Arc<Door>,
+    pub(crate) sessions: Arc<AdminSessions>,
     pub(crate) console_url: Option<Arc<str>>,
     pub(crate) books: Arc<Books>,
 }
@@ -37,13 +37,13 @@ impl AdminState {
     /// On the same store as the API.
     #[must_use]
     pub fn new(api: ApiState, options: AdminOptions) -> Self {
-        let token = match options.door {
-            AdminDoor::Token(token) => Some(token),
-            AdminDoor::FilePermissions => None,
+        let token = match options.sign_in {
+            AdminSignIn::Token(token) => Some(token),
+            AdminSignIn::FilePermissions => None,
         };
         Self {
             api,
-            door: Arc::new(Door::new(token)),
+            sessions: Arc::new(AdminSessions::new(token)),
             console_url: options
                 .console_url
                 .map(|url| url.trim_end_matches('/').into()),

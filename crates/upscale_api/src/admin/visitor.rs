@@ -10,7 +10,7 @@ use axum::{
 use upscale_core::{SecretToken, parse_name};
 
 use super::{
-    door::{SESSION_SECONDS, Try},
+    sessions::{SESSION_SECONDS, Try},
     state::AdminState,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
         form::form_token,
         page::{Layout, Link},
     },
-    places::Owner,
+    permits::Owner,
 };
 
 /// Strict: no one comes here by a link from elsewhere.
@@ -66,7 +66,7 @@ const LINKS: [Link; 5] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Who {
     /// Has not shown the token.
-    Nobody,
+    Unknown,
     /// Came by the socket, and has not said a name.
     Local,
     /// Has a session under this name.
@@ -95,7 +95,7 @@ impl Visitor {
         match &self.who {
             Who::Named(name) => Some(name),
             Who::Script(name) => name.as_deref(),
-            Who::Nobody | Who::Local => None,
+            Who::Unknown | Who::Local => None,
         }
     }
 
@@ -107,7 +107,7 @@ impl Visitor {
     /// The layout of a page below one of the navigation's links.
     pub(crate) fn layout(&self, here: &'static str, title: &str) -> Layout {
         let (who, leave) = match &self.who {
-            Who::Nobody => (None, ""),
+            Who::Unknown => (None, ""),
             Who::Local => (Some("not named".to_owned()), "Say who you are"),
             Who::Named(name) => (Some(name.clone()), "Sign out"),
             Who::Script(name) => (Some(name.clone().unwrap_or_default()), "Sign out"),
@@ -116,7 +116,7 @@ impl Visitor {
             who,
             leave,
             form_token: form_token(&self.cookie),
-            ..Layout::of_house("Upscale operators", &LINKS, here, title)
+            ..Layout::of_console("Upscale operators", &LINKS, here, title)
         }
     }
 
@@ -127,9 +127,9 @@ impl Visitor {
         operator: &str,
     ) -> Result<HeaderMap, ConsoleError> {
         let cookie = SecretToken::random()?;
-        state.door.end_session(&self.cookie);
+        state.sessions.end_session(&self.cookie);
         let now = state.api.store.now();
-        state.door.open_session(&cookie, operator, now);
+        state.sessions.open_session(&cookie, operator, now);
         let cookies = Cookies::of(COOKIES, false);
         let mut headers = HeaderMap::new();
         let session = cookies.set(Kind::Session, cookie.reveal(), SESSION_SECONDS);
@@ -140,7 +140,7 @@ impl Visitor {
 
     /// Ends this browser's session; the `Set-Cookie` that forgets it.
     pub(crate) fn sign_out(&self, state: &AdminState) -> HeaderMap {
-        state.door.end_session(&self.cookie);
+        state.sessions.end_session(&self.cookie);
         let mut headers = HeaderMap::new();
         let forgotten = Cookies::of(COOKIES, false).set(Kind::Session, "", 0);
         append(&mut headers, &forgotten);
@@ -168,7 +168,9 @@ pub(crate) async fn recognise(
     let user = parts.extensions.get::<PeerUser>().map(|user| user.0);
     let session = cookies.find(Kind::Session, &parts.headers);
     let session = session.and_then(|cookie| {
-        let operator = state.door.find_operator(&cookie, state.api.store.now())?;
+        let operator = state
+            .sessions
+            .find_operator(&cookie, state.api.store.now())?;
         Some((cookie, Who::Named(operator)))
     });
     let (cookie, who, planted) = match (find_script(&state, &parts.headers, user)?, session) {
@@ -176,17 +178,17 @@ pub(crate) async fn recognise(
         (None, Some((cookie, who))) => (cookie, who, None),
         (None, None) => {
             let planted = Planted::of(&cookies, &parts.headers, SESSION_SECONDS)?;
-            let who = match state.door.has_token() {
-                true => Who::Nobody,
+            let who = match state.sessions.has_token() {
+                true => Who::Unknown,
                 false => Who::Local,
             };
             (planted.cookie.clone(), who, Some(planted))
         }
     };
-    // What brings a form takes its place with the form in hand.
+    // What brings a form takes its permit with the form in hand.
     let is_complete = matches!(parts.method, Method::GET | Method::HEAD);
-    let operators = &state.api.places.operators;
-    let _place = is_complete
+    let operators = &state.api.permits.operators;
+    let _permit = is_complete
         .then(|| operators.take(Owner::Operator))
         .transpose()?;
     parts.extensions.insert(Visitor { cookie, who, user });
@@ -208,7 +210,7 @@ fn find_script(
         name_as_kept(name, user).map_err(|_| ConsoleError::Nameless)
     });
     let named = named.transpose()?;
-    if !state.door.has_token() {
+    if !state.sessions.has_token() {
         return Ok(named.map(|name| Who::Script(Some(name))));
     }
     let Some(bearer) = headers.get(header::AUTHORIZATION) else {
@@ -217,7 +219,7 @@ fn find_script(
     let bearer = bearer.to_str().ok().and_then(|text| text.split_once(' '));
     let token = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let token = token.map_or("", |(_, token)| token.trim());
-    match state.door.try_token(token, state.api.store.now()) {
+    match state.sessions.try_token(token, state.api.store.now()) {
         Try::Right => Ok(Some(Who::Script(named))),
         Try::Wrong => Err(ConsoleError::WrongToken),
         Try::TooMany {
@@ -241,7 +243,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ConsoleError> {
         let visitor = Visitor::from_request_parts(parts, state).await?;
-        if visitor.who == Who::Nobody {
+        if visitor.who == Who::Unknown {
             return Err(ConsoleError::SignedOut);
         }
         Ok(Self(visitor))

@@ -14,7 +14,7 @@ use upscale_store::{Link, ResultBody};
 use super::{
     error::ConsoleError, session::SignedIn, state::ConsoleState, tasks::find, title::file_name,
 };
-use crate::places::{Owner, Place};
+use crate::permits::{Owner, Permit};
 
 /// Seconds that a bucket honours a link: time to follow it.
 const LINK_SECONDS: u64 = 300;
@@ -42,10 +42,10 @@ pub(crate) async fn thumbnail(
     if let Some(url) = results.thumbnail_link(&file.name, &link).await? {
         return Ok(Redirect::temporary(&url).into_response());
     }
-    let place = take_place(&state, &who)?;
+    let permit = take_permit(&state, &who)?;
     let found = results.open_thumbnail(&file.name).await?;
     let body = found.ok_or(ConsoleError::NotFound)?;
-    Ok(picture(body, place, KEEP_THUMBNAIL, None))
+    Ok(picture(body, permit, KEEP_THUMBNAIL, None))
 }
 
 /// `GET /tasks/{id}/download`: the result under a name of its source.
@@ -64,10 +64,10 @@ pub(crate) async fn download(
     if let Some(url) = results.link(&file.name, &link).await? {
         return Ok(Redirect::temporary(&url).into_response());
     }
-    let place = take_place(&state, &who)?;
+    let permit = take_permit(&state, &who)?;
     let found = results.open(&file.name, None).await?;
     let body = found.ok_or(ConsoleError::NotFound)?;
-    Ok(picture(body, place, "no-store", Some(&name)))
+    Ok(picture(body, permit, "no-store", Some(&name)))
 }
 
 /// `GET /samples/{file}`.
@@ -92,16 +92,16 @@ async fn result_of(
     }
 }
 
-fn take_place(state: &ConsoleState, who: &SignedIn) -> Result<Place, ConsoleError> {
+fn take_permit(state: &ConsoleState, who: &SignedIn) -> Result<Permit, ConsoleError> {
     let owner = Owner::Account(who.session.user.account_id);
-    Ok(state.api.places.downloads.take(owner)?)
+    Ok(state.api.permits.downloads.take(owner)?)
 }
 
-/// The place is held to the last byte.
-fn picture(file: ResultBody, place: Place, cache: &str, attachment: Option<&str>) -> Response {
+/// The permit is held to the last byte.
+fn picture(file: ResultBody, permit: Permit, cache: &str, attachment: Option<&str>) -> Response {
     let size = file.size_bytes;
     let stream = file.stream.inspect(move |_| {
-        let _held = &place;
+        let _held = &permit;
     });
     let mut response = Body::from_stream(stream).into_response();
     let length = HeaderValue::from(size);

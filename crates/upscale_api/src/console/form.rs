@@ -11,7 +11,7 @@ use super::{
 pub(crate) use crate::pages::form::{Fields, origin};
 use crate::{
     pages::form::{Sender, check_origin, read_fields},
-    places::Place,
+    permits::Permit,
 };
 
 /// A form that one of our pages sent.
@@ -21,7 +21,7 @@ pub(crate) struct Form {
     /// Scheme, host and port that it came from, which are ours.
     pub(crate) origin: String,
     /// Held until the answer is there.
-    place: Place,
+    permit: Permit,
 }
 
 /// The same, by someone who is signed in.
@@ -30,7 +30,7 @@ pub(crate) struct SignedForm {
     pub(crate) fields: Fields,
     /// Scheme, host and port that it came from, which are ours.
     pub(crate) origin: String,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl SignedForm {
@@ -60,7 +60,7 @@ impl FromRequest<ConsoleState> for Form {
         };
         let deadline = state.api.limits.body_timeout;
         let fields = read_fields(&parts, body, deadline, sender).await?;
-        let place = visitor.take_place(state)?;
+        let permit = visitor.take_permit(state)?;
         if !visitor.is_form_token(fields.get("form")) {
             return Err(ConsoleError::Forged);
         }
@@ -68,7 +68,7 @@ impl FromRequest<ConsoleState> for Form {
             visitor,
             fields,
             origin,
-            place,
+            permit,
         })
     }
 }
@@ -84,7 +84,7 @@ impl FromRequest<ConsoleState> for SignedForm {
             who,
             fields: form.fields,
             origin: form.origin,
-            _place: form.place,
+            _permit: form.permit,
         })
     }
 }

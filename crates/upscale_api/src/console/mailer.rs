@@ -9,7 +9,7 @@ use upscale_core::Email;
 use super::error::ConsoleError;
 
 /// Mails that may wait or be under way; more are not sent, and said so in the log.
-const PLACES: u32 = 64;
+const PERMITS: u32 = 64;
 /// Mails sent at a time.
 const AT_A_TIME: usize = 4;
 /// One mail of plain text to one person.
@@ -17,7 +17,7 @@ const AT_A_TIME: usize = 4;
 pub struct Mail {
     /// Whom it is for.
     pub to: Email,
-    /// One line.
+    /// Subject, one line without line breaks.
     pub subject: String,
     /// Lines end in `\n`.
     pub text: String,
@@ -32,25 +32,25 @@ pub struct MailError(pub String);
 pub type SendMail =
     Arc<dyn Fn(Mail) -> Pin<Box<dyn Future<Output = Result<(), MailError>> + Send>> + Send + Sync>;
 
-/// The way out, with as many places as there may be mails.
+/// The way out, with as many permits as there may be mails.
 pub(crate) struct Mailer {
     send: SendMail,
-    places: Arc<Semaphore>,
-    turns: Semaphore,
+    permits: Arc<Semaphore>,
+    at_once: Semaphore,
 }
 
 impl Mailer {
     pub(crate) fn new(send: SendMail) -> Self {
         Self {
             send,
-            places: Arc::new(Semaphore::new(PLACES as usize)),
-            turns: Semaphore::new(AT_A_TIME),
+            permits: Arc::new(Semaphore::new(PERMITS as usize)),
+            at_once: Semaphore::new(AT_A_TIME),
         }
     }
 
     /// Resolves when every mail that was promised is sent or given up.
     pub(crate) async fn idle(&self) {
-        let _all = self.places.acquire_many(PLACES).await;
+        let _all = self.permits.acquire_many(PERMITS).await;
     }
 }
 
@@ -59,17 +59,17 @@ pub(crate) fn post(
     mailer: &Arc<Mailer>,
     write: impl Future<Output = Result<Option<Mail>, ConsoleError>> + Send + 'static,
 ) {
-    let Ok(place) = Arc::clone(&mailer.places).try_acquire_owned() else {
-        tracing::warn!(places = PLACES, "a mail was not sent: too many wait");
+    let Ok(permit) = Arc::clone(&mailer.permits).try_acquire_owned() else {
+        tracing::warn!(permits = PERMITS, "a mail was not sent: too many wait");
         return count("dropped");
     };
     let mailer = Arc::clone(mailer);
     tokio::spawn(async move {
-        let _place = place;
-        let _turn = mailer.turns.acquire().await;
+        let _permit = permit;
+        let _sending = mailer.at_once.acquire().await;
         match write.await {
             Ok(Some(mail)) => hand_over(&mailer, mail).await,
-            Ok(None) => count("nobody"),
+            Ok(None) => count("unknown"),
             Err(error) => {
                 tracing::warn!(%error, "a mail was not written");
                 count("failed");

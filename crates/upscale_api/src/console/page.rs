@@ -57,7 +57,7 @@ impl Layout {
             who: session.map(|session| session.user.email.to_string()),
             form_token: visitor.form_token(),
             must_verify: visitor.must_verify,
-            ..Self::of_house("Upscale", &LINKS, here, title)
+            ..Self::of_console("Upscale", &LINKS, here, title)
         }
     }
 

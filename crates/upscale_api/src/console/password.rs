@@ -1,5 +1,5 @@
 //! Passwords: argon2id, off the threads that answer, a few at a time. Each takes 19 MiB and some 20 ms of a core
-//! (OWASP's first choice, the crate's default), so a crowd at the door waits and the memory stays bounded.
+//! (OWASP's first choice, the crate's default), so a crowd that signs in waits and the memory stays bounded.
 
 use std::sync::LazyLock;
 
@@ -60,7 +60,7 @@ pub(crate) fn check_password(password: &str) -> Result<(), PasswordError> {
     Ok(())
 }
 
-/// The places where hashes are made.
+/// The permits where hashes are made.
 pub(crate) struct Passwords(Semaphore);
 
 impl Default for Passwords {
@@ -87,8 +87,8 @@ impl Passwords {
         self.compute(move || match hash {
             Some(hash) => matches(&password, &hash),
             None => {
-                let nobodys = NOBODYS.as_deref().unwrap_or_default();
-                let _ = matches(&password, nobodys);
+                let no_ones = NOBODYS.as_deref().unwrap_or_default();
+                let _ = matches(&password, no_ones);
                 false
             }
         })
@@ -99,7 +99,7 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ConsoleError> {
-        let _place = self.0.acquire().await;
+        let _permit = self.0.acquire().await;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| ConsoleError::Broken(error.to_string()))
     }

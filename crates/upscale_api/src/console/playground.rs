@@ -30,7 +30,7 @@ use crate::{
     create_upscale::{count_request, order},
     error::ApiError,
     pages::query::{PageQuery, read},
-    trail::Trail,
+    request_context::RequestContext,
 };
 
 /// Which task, at which other scale it is to be ordered again, or which sample.
@@ -144,7 +144,7 @@ fn in_form_words(error: InvalidRequest) -> String {
 /// `POST /playground`.
 pub(crate) async fn create(
     State(state): State<ConsoleState>,
-    Extension(trail): Extension<Arc<Trail>>,
+    Extension(context): Extension<Arc<RequestContext>>,
     form: SignedForm,
 ) -> Result<Response, ConsoleError> {
     let mut page = PlaygroundPage::new(&state, &form.who, &form.fields).await?;
@@ -163,7 +163,7 @@ pub(crate) async fn create(
         source_url,
         parameters,
     };
-    match place(&state, &trail, &form, &page, &task).await {
+    match place(&state, &context, &form, &page, &task).await {
         Ok(id) => Ok(Redirect::to(&format!("/playground?task={id}")).into_response()),
         Err(error) => Ok(refused(&error, page)),
     }
@@ -177,7 +177,7 @@ fn chosen_parameters(typed: &Fields) -> Result<Parameters, InvalidRequest> {
 /// As the API does it: counted in the minute's window, then one transaction.
 async fn place(
     state: &ConsoleState,
-    trail: &Trail,
+    context: &RequestContext,
     form: &SignedForm,
     page: &PlaygroundPage,
     task: &NewTask,
@@ -186,9 +186,9 @@ async fn place(
         return Err(ApiError::ApiAccessRequired);
     }
     let account = &form.who.session.user.account_id;
-    count_request(&state.api, trail, account).await?;
+    count_request(&state.api, context, account).await?;
     let key = IdempotencyKey::parse(form.fields.get("idempotency_key").as_bytes())?;
-    let (task, _) = order(&state.api, trail, account, &key, task).await?;
+    let (task, _) = order(&state.api, context, account, &key, task).await?;
     Ok(task.id.to_string())
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn ask(
         }
     };
     // Counted for every address alike. Past the limit nothing is sent and nothing else is said: the box that is
-    // flooded may be a stranger's.
+    // flooded may be of another person.
     if may_mail(&state, "reset", &email).await?.is_none() {
         send_reset(&state, mailer, url, email);
     }
@@ -134,7 +134,7 @@ pub(crate) async fn reset(
         return Err(ConsoleError::NotFound);
     }
     tell_change(&state, &user.email, Change::Password);
-    // Who has the link is the owner: their first try in this browser is not counted among strangers' tries.
+    // Who has the link is the owner: their first try in this browser is not counted among other people's tries.
     let cookies = form.visitor.be_known(&state, &user).await?;
     Ok((cookies, Redirect::to("/sign-in")).into_response())
 }

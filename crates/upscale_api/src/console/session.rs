@@ -26,16 +26,16 @@ use crate::{
     client_address::client_address,
     pages::{
         cookies::{CookieNames, Cookies, Kind, Planted, append},
-        error::Said,
+        error::ErrorText,
         form::{form_token, is_form_token},
     },
-    places::{Full, Owner, Place, Pool},
-    trail::Trail,
+    permits::{Full, Owner, Permit, Pool},
+    request_context::RequestContext,
 };
 
 #[derive(Template)]
-#[template(path = "console/said.html")]
-struct SaidPage {
+#[template(path = "console/message.html")]
+struct MessagePage {
     layout: Layout,
     message: String,
 }
@@ -75,7 +75,7 @@ impl Visitor {
         session.is_some_and(|session| session.user.id == *user)
     }
 
-    /// Under whom their places are counted: the account of who is signed in, the address of who is not.
+    /// Under whom their permits are counted: the account of who is signed in, the address of who is not.
     pub(crate) fn owner(&self) -> Owner {
         match &self.session {
             Some(session) => Owner::Account(session.user.account_id),
@@ -86,17 +86,17 @@ impl Visitor {
     /// Where their forms wait when they do not come at once.
     pub(crate) fn bodies<'a>(&self, state: &'a ConsoleState) -> &'a Arc<Pool> {
         match self.session {
-            Some(_) => &state.api.places.keyed_bodies,
-            None => &state.api.places.unknown_bodies,
+            Some(_) => &state.api.permits.keyed_bodies,
+            None => &state.api.permits.unknown_bodies,
         }
     }
 
-    /// A place to be answered in: a session counts as a key.
-    pub(crate) fn take_place(&self, state: &ConsoleState) -> Result<Place, Full> {
-        let places = &state.api.places;
+    /// A permit to be answered in: a session counts as a key.
+    pub(crate) fn take_permit(&self, state: &ConsoleState) -> Result<Permit, Full> {
+        let permits = &state.api.permits;
         let pool = match self.session {
-            Some(_) => &places.keyed,
-            None => &places.public,
+            Some(_) => &permits.keyed,
+            None => &permits.public,
         };
         pool.take(self.owner())
     }
@@ -188,11 +188,11 @@ impl Visitor {
     }
 }
 
-/// The place of a request, for pages that wait and need none meanwhile.
+/// The permit of a request, for pages that wait and need none meanwhile.
 #[derive(Clone)]
-pub(crate) struct PlaceInHand(Arc<Mutex<Option<Place>>>);
+pub(crate) struct PermitInHand(Arc<Mutex<Option<Permit>>>);
 
-impl PlaceInHand {
+impl PermitInHand {
     /// Others may have it from now on.
     pub(crate) fn give_back(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -232,19 +232,19 @@ pub(crate) async fn recognise(
     };
     if let Some(session) = &visitor.session {
         let account = &session.user.account_id;
-        if let Some(trail) = parts.extensions.get::<Arc<Trail>>() {
-            let _ = trail.caller.set((*account, None));
+        if let Some(context) = parts.extensions.get::<Arc<RequestContext>>() {
+            let _ = context.caller.set((*account, None));
         }
         let counted = state.api.throttle.count_page(account);
         counted.map_err(ConsoleError::TooFast)?;
     }
-    // What brings a form takes its place with the form in hand.
+    // What brings a form takes its permit with the form in hand.
     let is_complete = matches!(parts.method, Method::GET | Method::HEAD);
-    let place = is_complete
-        .then(|| visitor.take_place(&state))
+    let permit = is_complete
+        .then(|| visitor.take_permit(&state))
         .transpose()?;
-    let place = PlaceInHand(Arc::new(Mutex::new(place)));
-    parts.extensions.insert(place.clone());
+    let permit = PermitInHand(Arc::new(Mutex::new(permit)));
+    parts.extensions.insert(permit.clone());
     parts.extensions.insert(visitor.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     let mut response = keep_navigation(&visitor, response);
@@ -256,15 +256,15 @@ pub(crate) async fn recognise(
 
 /// An answer that is no page, with the navigation of who is signed in.
 fn keep_navigation(visitor: &Visitor, response: Response) -> Response {
-    let Some(said) = response.extensions().get::<Said>().cloned() else {
+    let Some(text) = response.extensions().get::<ErrorText>().cloned() else {
         return response;
     };
     if visitor.session.is_none() {
         return response;
     }
-    let page = SaidPage {
-        layout: Layout::new(visitor, "", said.title),
-        message: said.message,
+    let page = MessagePage {
+        layout: Layout::new(visitor, "", text.title),
+        message: text.message,
     };
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);

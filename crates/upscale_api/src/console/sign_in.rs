@@ -1,4 +1,4 @@
-//! The door: signing in, up and out. Every try is counted before a password is looked at, and
+//! Sign-in pages: signing in, up and out. Every try is counted before a password is looked at, and
 //! the answer to a wrong one is the same in words and in time whether the address is known or not.
 
 use askama::Template;

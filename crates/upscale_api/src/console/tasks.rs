@@ -14,7 +14,7 @@ use upscale_store::{SEARCHED_MAX, TaskFilter, TaskRecord};
 use super::{
     error::ConsoleError,
     page::{Layout, show},
-    session::{PlaceInHand, SignedIn},
+    session::{PermitInHand, SignedIn},
     shown::{self, Moment, ago, failure, grouped, money, state_word},
     state::ConsoleState,
     task_search::TasksWanted,
@@ -26,7 +26,7 @@ use crate::{
         listing::{Page, asked_for, cursor},
         query::PageQuery,
     },
-    trail::Followed,
+    request_context::Followed,
     waiting::Wish,
 };
 
@@ -191,16 +191,16 @@ pub(crate) struct StateBody {
 /// `GET /tasks/{id}/state`: what the page's script asks while a task is processing, and waits for as the API's callers may.
 pub(crate) async fn state_of(
     State(state): State<ConsoleState>,
-    Followed(trail): Followed,
+    Followed(context): Followed,
     who: SignedIn,
     Path(id): Path<String>,
-    Extension(place): Extension<PlaceInHand>,
+    Extension(permit): Extension<PermitInHand>,
     headers: HeaderMap,
 ) -> Result<Response, ConsoleError> {
     let record = find(&state, &who, &id).await?;
-    place.give_back();
+    permit.give_back();
     let wish = Wish::of(&headers, who.visitor.address);
-    let held = state.api.hold(&trail, &wish, record.task).await;
+    let held = state.api.hold(&context, &wish, record.task).await;
     let mut response = Json(StateBody {
         state: state_word(&held.task.state),
     })

@@ -22,7 +22,7 @@ fn url(name: &str, text: &str) -> String {
     format!("/assets/{name}?{}", &hash[..16])
 }
 
-/// One of them.
+/// A stylesheet, script or icon that is built into the binary.
 pub(crate) struct Asset {
     /// Its media type.
     pub(crate) kind: &'static str,

@@ -4,12 +4,12 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use upscale_core::{NoRandomness, SecretToken};
 
-/// Which of them.
+/// The cookies of a console.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// Of someone who is signed in.
     Session,
-    /// Of anyone else.
+    /// Of a visitor who is not signed in.
     Visitor,
     /// Of a browser, anyone who is or is not signed in there now.
     Browser,

@@ -10,12 +10,12 @@ use axum::{
 use upscale_store::StoreError;
 
 use super::assets::{ICON_URL, STYLE_URL};
-use crate::{access_log::PageTrouble, places::Full, request_body::NoBody};
+use crate::{access_log::PageTrouble, permits::Full, request_body::NoBody};
 
 /// Why a page is not shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConsoleError {
-    /// No one is signed in: led to the door instead.
+    /// No one is signed in: led to the sign-in page instead.
     #[error("Sign in first.")]
     SignedOut,
     /// Nothing there, or nothing of this account.
@@ -86,7 +86,7 @@ impl From<Full> for ConsoleError {
 impl From<NoBody> for ConsoleError {
     fn from(no_body: NoBody) -> Self {
         match no_body {
-            NoBody::NoPlace(full) => full.into(),
+            NoBody::NoPermit(full) => full.into(),
             NoBody::TooLarge | NoBody::TooSlow | NoBody::Broken => Self::BadForm,
         }
     }
@@ -109,7 +109,7 @@ struct ErrorPage<'a> {
 
 /// What an answer that is no page says, to be shown with the console's navigation.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct ErrorText {
     pub(crate) title: &'static str,
     pub(crate) message: String,
 }
@@ -185,7 +185,9 @@ impl IntoResponse for ConsoleError {
         let html = page.render().unwrap_or_default();
         let mut response = (status, Html(html)).into_response();
         self.add_headers(response.headers_mut());
-        response.extensions_mut().insert(Said { title, message });
+        response
+            .extensions_mut()
+            .insert(ErrorText { title, message });
         if let Some(trouble) = self.trouble() {
             response.extensions_mut().insert(trouble);
         }

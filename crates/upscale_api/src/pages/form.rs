@@ -13,7 +13,7 @@ use upscale_core::{SecretToken, hex};
 
 use super::error::ConsoleError;
 use crate::{
-    places::{Owner, Pool},
+    permits::{Owner, Pool},
     request_body::{self, Allowance, check_not_encoded, connection_of},
 };
 
@@ -35,8 +35,8 @@ pub(crate) fn is_form_token(cookie: &SecretToken, text: &str) -> bool {
 fn form_mac(cookie: &SecretToken) -> Hmac<Sha256> {
     // 64 characters are a block of SHA-256, so this is the key itself (RFC 2104).
     let mut block = [0; 64];
-    for (place, byte) in block.iter_mut().zip(cookie.reveal().bytes()) {
-        *place = byte;
+    for (slot, byte) in block.iter_mut().zip(cookie.reveal().bytes()) {
+        *slot = byte;
     }
     let mut mac = Hmac::<Sha256>::new(&block.into());
     mac.update(b"upscale console form");

@@ -18,8 +18,8 @@ use super::{
 pub(crate) struct Layout {
     /// Names the page, in the window's title and in the first heading.
     pub(crate) title: String,
-    /// What the house calls itself, beside its sign.
-    pub(crate) house: &'static str,
+    /// What the console calls itself, beside its sign.
+    pub(crate) console: &'static str,
     /// Who is signed in; none shows no navigation.
     pub(crate) who: Option<String>,
     /// What the button beside says.
@@ -56,16 +56,16 @@ pub(crate) struct Link {
 }
 
 impl Layout {
-    /// Of a page below one of the navigation's links, in its console's house.
-    pub(crate) fn of_house(
-        house: &'static str,
+    /// Of a page below one of the navigation's links, in its console's console.
+    pub(crate) fn of_console(
+        console: &'static str,
         links: &'static [Link],
         here: &'static str,
         title: &str,
     ) -> Self {
         Self {
             title: title.to_owned(),
-            house,
+            console,
             who: None,
             leave: "Sign out",
             form_token: String::new(),

@@ -17,19 +17,19 @@ use crate::{
     api_state::ApiState,
     client_address::ClientAddress,
     error::ApiError,
-    places::{Owner, Place},
+    permits::{Owner, Permit},
+    request_context::Followed,
     task_body::add_look,
-    trail::Followed,
 };
 
 /// Seconds that a bucket honours a link: time to follow it, not to keep it. Anyone who comes back asks here again, so
-/// that expiry, retention and rotated keys are judged in one place.
+/// that expiry, retention and rotated keys are judged together.
 const LINK_SECONDS: u64 = 300;
 
 /// Streams all of a result file or one range of it, or says where it is to be had.
 pub(crate) async fn deliver(
     State(state): State<ApiState>,
-    Followed(trail): Followed,
+    Followed(context): Followed,
     ClientAddress(address): ClientAddress,
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -43,10 +43,10 @@ pub(crate) async fn deliver(
         .check(&state.store, &name, &query.unwrap_or_default())
         .await?
         .ok_or(ApiError::NotFound)?;
-    let place = state.places.downloads.take(Owner::Address(address))?;
+    let permit = state.permits.downloads.take(Owner::Address(address))?;
     let record = state.store.tasks().find_result(&name).await?;
     let record = record.ok_or(ApiError::NotFound)?;
-    let _ = trail.task_id.set(record.task_id);
+    let _ = context.task_id.set(record.task_id);
     check_still_there(&record, expires_at, state.store.now())?;
     if let Some(elsewhere) = send_on(&state, &record, &method).await? {
         return Ok(elsewhere);
@@ -58,7 +58,7 @@ pub(crate) async fn deliver(
     } else {
         let is_get = method == Method::GET;
         let wanted = wanted(&headers, is_get, &record, &etag);
-        body(&state, &record, wanted, is_get.then_some(place)).await?
+        body(&state, &record, wanted, is_get.then_some(permit)).await?
     };
     let lifetime = expires_at.seconds_since(state.store.now());
     add_headers(&record, &etag, lifetime, response.headers_mut());
@@ -120,12 +120,12 @@ fn wanted(headers: &HeaderMap, is_get: bool, record: &ResultRecord, etag: &str) 
     }
 }
 
-/// With a body where there is a place to send it from.
+/// With a body where there is a permit to send it from.
 async fn body(
     state: &ApiState,
     record: &ResultRecord,
     wanted: Asked,
-    to_send: Option<Place>,
+    to_send: Option<Permit>,
 ) -> Result<Response, ApiError> {
     let size_bytes = record.file.size_bytes;
     let (status, range) = match wanted {
@@ -134,9 +134,9 @@ async fn body(
         Asked::Unsatisfiable => return Err(ApiError::RangeNotSatisfiable { size_bytes }),
     };
     let body = match to_send {
-        Some(place) => {
+        Some(permit) => {
             let part = (status == StatusCode::PARTIAL_CONTENT).then(|| range.clone());
-            open(state, record, part, place).await?
+            open(state, record, part, permit).await?
         }
         None => Body::empty(),
     };
@@ -153,16 +153,16 @@ async fn body(
     Ok(response)
 }
 
-/// The place is held as long as the file is open: until the last byte is sent, or the client is gone.
+/// The permit is held as long as the file is open: until the last byte is sent, or the client is gone.
 async fn open(
     state: &ApiState,
     record: &ResultRecord,
     part: Option<std::ops::Range<u64>>,
-    place: Place,
+    permit: Permit,
 ) -> Result<Body, ApiError> {
     match state.results.open(&record.file.name, part).await? {
         Some(file) => Ok(Body::from_stream(file.stream.inspect(move |_| {
-            let _held = &place;
+            let _held = &permit;
         }))),
         None => {
             // Either retention ran between the record and the file, or the file was lost.

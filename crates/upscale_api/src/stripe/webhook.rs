@@ -17,7 +17,7 @@ use crate::{
     client_address::ClientAddress,
     connection::Connection,
     error::ApiError,
-    places::Owner,
+    permits::Owner,
     request_body::{self, Allowance, NoBody, check_not_encoded},
 };
 
@@ -42,7 +42,7 @@ pub(crate) async fn receive(
     let allowance = Allowance {
         bytes_max: BODY_BYTES_MAX,
         deadline: state.limits.body_timeout,
-        pool: &state.places.unknown_bodies,
+        pool: &state.permits.unknown_bodies,
         owner: Owner::Address(address),
         is_known: false,
         connection: connection.map(|Extension(connection)| connection),
@@ -54,8 +54,8 @@ pub(crate) async fn receive(
     })?;
     let fits = claim.check(&body, &stripe.webhook_secrets);
     fits.map_err(|distrust| refuse(&state, distrust))?;
-    // From here on it is Stripe, whom no crowd of strangers keeps from its place.
-    let _place = state.places.keyed.take(Owner::Stripe)?;
+    // From here on it is Stripe, whom no crowd of unknown callers keeps from its permit.
+    let _permit = state.permits.keyed.take(Owner::Stripe)?;
     record(&state, stripe, &body).await
 }
 

@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use upscale_api::{ApiLimits, PlaceLimits, ServeLimits, api_router};
+use upscale_api::{ApiLimits, PermitLimits, ServeLimits, api_router};
 use upscale_core::TaskId;
 
 use crate::{
@@ -243,12 +243,12 @@ async fn wait_until_counted(app: &App) {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_keeps_no_place_from_requests_that_are_there() {
-    let places = PlaceLimits {
+    let permits = PermitLimits {
         public: 1,
         keyed: 1,
-        ..PlaceLimits::default()
+        ..PermitLimits::default()
     };
-    let mut settings = with_places(places);
+    let mut settings = with_permits(permits);
     // The bodies would keep what they have for longer than this test lasts.
     settings.api.body_timeout = Duration::from_secs(600);
     settings.api.request_timeout = Duration::from_secs(600);
@@ -281,11 +281,11 @@ async fn a_body_that_does_not_come_keeps_no_place_from_requests_that_are_there()
 
 #[tokio::test]
 async fn more_downloads_than_may_be_sent_are_503_and_to_be_retried_and_probes_are_not() {
-    let places = PlaceLimits {
+    let permits = PermitLimits {
         downloads: 1,
-        ..PlaceLimits::default()
+        ..PermitLimits::default()
     };
-    with_app_set(with_places(places), async |app: &App| {
+    with_app_set(with_permits(permits), async |app: &App| {
         let id = app.created("held-download").await;
         // Far beyond what the sockets' buffers hold.
         app.succeed_next(&vec![7; 64 << 20]).await;
@@ -310,14 +310,14 @@ async fn more_downloads_than_may_be_sent_are_503_and_to_be_retried_and_probes_ar
 }
 
 #[tokio::test]
-async fn downloads_from_the_apis_own_listener_hold_places_of_their_own_and_nobody_elses() {
-    let places = PlaceLimits {
+async fn downloads_from_the_apis_own_listener_hold_permits_of_their_own_and_no_one_elses() {
+    let permits = PermitLimits {
         downloads: 1,
         public: 1,
         keyed: 2,
-        ..PlaceLimits::default()
+        ..PermitLimits::default()
     };
-    with_app_set(with_places(places), async |app: &App| {
+    with_app_set(with_permits(permits), async |app: &App| {
         let id = app.created("held-on-the-api").await;
         app.succeed_next(&vec![7; 64 << 20]).await;
         let url = app.read(&id).await.json()["result"]["url"]
@@ -355,9 +355,9 @@ async fn begin_download(listener: SocketAddr, path: &str) -> TcpStream {
     stream
 }
 
-fn with_places(places: PlaceLimits) -> Settings {
+fn with_permits(permits: PermitLimits) -> Settings {
     Settings::limited(ApiLimits {
-        places,
+        permits,
         ..ApiLimits::default()
     })
 }

@@ -79,10 +79,10 @@ async fn a_key_belongs_to_the_account_whichever_of_its_api_keys_sends_it() {
             .create("scoped-key-1", &image_body(""))
             .key(sister.reveal());
         assert_eq!(asking.send().await.json()["id"], id.as_str());
-        let (_, stranger) = paid_account(&app.store, "1").await;
+        let (_, foreign_caller) = paid_account(&app.store, "1").await;
         let other = app
             .create("scoped-key-1", &image_body(""))
-            .key(&stranger)
+            .key(&foreign_caller)
             .send()
             .await;
         other.expect(202, "");

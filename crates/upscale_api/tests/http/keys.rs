@@ -20,7 +20,7 @@ async fn key_with(app: &App, permission: Permission) -> (KeyId, String) {
 }
 
 /// The body without its request id.
-fn told(answer: &Answer) -> String {
+fn reported(answer: &Answer) -> String {
     let mut body = answer.json();
     body["error"]["request_id"].take();
     body.to_string()
@@ -41,7 +41,7 @@ async fn malformed_unknown_and_revoked_keys_get_the_same_401_on_both_endpoints()
             for key in [&revoked, &unknown, malformed, "x"] {
                 let answer = app.request(method, path).key(key).send().await;
                 answer.expect(401, "invalid_api_key");
-                bodies.push(told(&answer));
+                bodies.push(reported(&answer));
             }
             bodies.dedup();
             assert_eq!(bodies.len(), 1, "a guesser learns nothing: {bodies:?}");

@@ -15,23 +15,23 @@ pub(crate) async fn check_queries(
     groups: &[Alike<'_>],
     mut get: impl AsyncFnMut(&str) -> Page,
 ) {
-    let mut told_before: Vec<(String, [String; 3])> = Vec::new();
+    let mut shown_before: Vec<(String, [String; 3])> = Vec::new();
     for (query, alike) in groups {
         let first = format!("{path}?{query}");
-        let expected = told(&get(&first).await);
-        for (other, told) in &told_before {
-            assert_ne!(&expected, told, "{first} and {other}");
+        let expected = reported(&get(&first).await);
+        for (other, reported) in &shown_before {
+            assert_ne!(&expected, reported, "{first} and {other}");
         }
         for query in *alike {
             let same = format!("{path}?{query}");
-            assert_eq!(told(&get(&same).await), expected, "{same} and {first}");
+            assert_eq!(reported(&get(&same).await), expected, "{same} and {first}");
         }
-        told_before.push((first, expected));
+        shown_before.push((first, expected));
     }
 }
 
 /// What a page says, without what is made anew each time it is shown.
-fn told(page: &Page) -> [String; 3] {
+fn reported(page: &Page) -> [String; 3] {
     let mut text = page.text.clone();
     for made in ["nonce", "idempotency_key"] {
         let mark = format!("name=\"{made}\" value=\"");

@@ -88,12 +88,12 @@ async fn a_task_past_its_deadline_reads_as_failed_and_refunded() {
 #[tokio::test]
 async fn malformed_unknown_and_foreign_ids_are_the_same_404() {
     with_app(async |app: &App| {
-        let (_, stranger) = paid_account(&app.store, "1").await;
+        let (_, foreign_caller) = paid_account(&app.store, "1").await;
         let foreign = app.created("foreign-1").await;
         let unknown = TaskId::random().unwrap();
         let mut bodies = Vec::new();
         for (id, key) in [
-            (foreign.as_str(), &stranger),
+            (foreign.as_str(), &foreign_caller),
             (unknown.as_str(), &app.key),
             ("ups_", &app.key),
             ("%FF", &app.key),
@@ -207,9 +207,9 @@ async fn reads_beyond_the_guard_are_429_for_this_account_alone() {
             }
         }
         assert!(refused > 0, "10 at once and 1 a second are allowed");
-        let (_, stranger) = paid_account(&app.store, "1").await;
+        let (_, foreign_caller) = paid_account(&app.store, "1").await;
         let path = format!("/api/v1/upscales/{id}");
-        let answer = app.request("GET", &path).key(&stranger).send().await;
+        let answer = app.request("GET", &path).key(&foreign_caller).send().await;
         answer.expect(404, "task_not_found");
         app.create("guarded-2", &image_body(""))
             .send()

@@ -159,7 +159,7 @@ async fn a_range_is_206_and_one_outside_the_file_is_416() {
 }
 
 #[tokio::test]
-async fn every_reading_mints_a_new_url_good_for_an_hour() {
+async fn every_poll_mints_a_new_url_good_for_an_hour() {
     with_app(async |app: &App| {
         let (id, first) = succeeded(app, "minted-1", b"png").await;
         app.clock.advance_seconds(1_800);

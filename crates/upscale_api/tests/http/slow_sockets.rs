@@ -43,7 +43,7 @@ fn sockets() -> usize {
     sockets
 }
 
-async fn refuse_nobody_honest(openings: &[Opening], world: &World) {
+async fn refuse_no_one_honest(openings: &[Opening], world: &World) {
     let sockets = sockets();
     let from: [fn(usize) -> Ipv4Addr; 2] = [
         |number| Ipv4Addr::new(127, 2, 0, (number % 250) as u8),
@@ -63,7 +63,7 @@ async fn refuse_nobody_honest(openings: &[Opening], world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_forms_and_events_of_strangers_keep_nobody_out() {
+async fn slow_forms_and_events_of_unknown_callers_keep_no_one_out() {
     let directory = TempDir::new().unwrap();
     let world = World::start(directory.path()).await.unwrap();
     let now = Clock::System.now().unix_seconds();
@@ -71,11 +71,11 @@ async fn slow_forms_and_events_of_strangers_keep_nobody_out() {
         Opening::form(world.console),
         Opening::webhook(world.api, now),
     ];
-    refuse_nobody_honest(&openings, &world).await;
+    refuse_no_one_honest(&openings, &world).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_heads_and_slow_bodies_with_good_keys_keep_nobody_out() {
+async fn slow_heads_and_slow_bodies_with_good_keys_keep_no_one_out() {
     let directory = TempDir::new().unwrap();
     let world = World::start(directory.path()).await.unwrap();
     let mut openings = [world.api, world.results, world.console]
@@ -84,5 +84,5 @@ async fn slow_heads_and_slow_bodies_with_good_keys_keep_nobody_out() {
     for _ in 0..HOSTILE_ACCOUNTS {
         openings.push(Opening::create(world.api, &world.key().await.unwrap()));
     }
-    refuse_nobody_honest(&openings, &world).await;
+    refuse_no_one_honest(&openings, &world).await;
 }

@@ -85,7 +85,7 @@ async fn post(app: &App, body: &str, signature: &str) -> Answer {
 }
 
 /// Signed now, as it should be.
-async fn hear(app: &App, id: &str, kind: &str, object: &Value) -> Answer {
+async fn receive(app: &App, id: &str, kind: &str, object: &Value) -> Answer {
     let body = event(id, kind, object);
     let now = app.store.now().unix_seconds();
     post(app, &body, &signed(SECRET, now, &body)).await
@@ -138,7 +138,7 @@ async fn a_purchase_is_paid_told_and_credited_once() {
         );
         assert_eq!(available(app).await, "100");
         let unpaid = session(asked).to_string().replace("\"paid\"", "\"unpaid\"");
-        hear(
+        receive(
             app,
             "evt_0",
             COMPLETED,
@@ -147,7 +147,7 @@ async fn a_purchase_is_paid_told_and_credited_once() {
         .await
         .expect(200, "");
         assert_eq!(available(app).await, "100");
-        hear(
+        receive(
             app,
             "evt_1",
             "checkout.session.async_payment_succeeded",
@@ -157,7 +157,7 @@ async fn a_purchase_is_paid_told_and_credited_once() {
         .expect(200, "");
         assert_eq!(available(app).await, "200");
         for id in ["evt_1", "evt_2"] {
-            hear(app, id, COMPLETED, &session(asked))
+            receive(app, id, COMPLETED, &session(asked))
                 .await
                 .expect(200, "");
         }
@@ -185,7 +185,7 @@ async fn what_is_not_signed_just_now_by_a_known_secret_changes_nothing() {
         };
         refuse(&body, "").await;
         refuse(&body, "nonsense").await;
-        refuse(&body, &signed("whsec_of_somebody_else", NOON, &body)).await;
+        refuse(&body, &signed("whsec_of_another_process", NOON, &body)).await;
         refuse(&body, &signed(SECRET, NOON - 301, &body)).await;
         refuse(&body, &signed(SECRET, NOON + 301, &body)).await;
         let signature = signed(SECRET, NOON, &body);
@@ -210,7 +210,7 @@ async fn what_is_not_signed_just_now_by_a_known_secret_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_paid_otherwise_than_ordered_is_acknowledged_and_credits_nobody() {
+async fn what_was_paid_otherwise_than_ordered_is_acknowledged_and_credits_no_one() {
     with_stripe(async |app, stripe, asked| {
         buys(app, stripe, &app.account).await;
         for (n, (name, value)) in [
@@ -228,7 +228,7 @@ async fn what_was_paid_otherwise_than_ordered_is_acknowledged_and_credits_nobody
         {
             let mut session = session(asked);
             session[name] = value;
-            hear(app, &format!("evt_{n}"), COMPLETED, &session)
+            receive(app, &format!("evt_{n}"), COMPLETED, &session)
                 .await
                 .expect(200, "");
         }
@@ -253,17 +253,17 @@ async fn money_that_goes_back_takes_its_credits_along_in_whichever_order_it_is_t
         buys(app, stripe, &app.account).await;
         let charge = |returned| json!({ "id": "ch_1", "payment_intent": "pi_1", "amount": 1000, "amount_refunded": returned });
         // Told before the payment itself.
-        hear(app, "evt_1", "charge.refunded", &charge(250)).await.expect(200, "");
+        receive(app, "evt_1", "charge.refunded", &charge(250)).await.expect(200, "");
         assert_eq!(available(app).await, "100");
-        hear(app, "evt_2", COMPLETED, &session(asked)).await.expect(200, "");
+        receive(app, "evt_2", COMPLETED, &session(asked)).await.expect(200, "");
         assert_eq!(available(app).await, "175");
         let dispute = json!({ "id": "dp_1", "payment_intent": "pi_1", "amount": 750 });
-        hear(app, "evt_3", "charge.dispute.funds_withdrawn", &dispute).await.expect(200, "");
+        receive(app, "evt_3", "charge.dispute.funds_withdrawn", &dispute).await.expect(200, "");
         assert_eq!(available(app).await, "100");
-        hear(app, "evt_4", "charge.dispute.funds_reinstated", &dispute).await.expect(200, "");
+        receive(app, "evt_4", "charge.dispute.funds_reinstated", &dispute).await.expect(200, "");
         assert_eq!(available(app).await, "175");
-        hear(app, "evt_5", "charge.refunded", &charge(1000)).await.expect(200, "");
-        hear(app, "evt_1", "charge.refunded", &charge(250)).await.expect(200, "");
+        receive(app, "evt_5", "charge.refunded", &charge(1000)).await.expect(200, "");
+        receive(app, "evt_1", "charge.refunded", &charge(250)).await.expect(200, "");
         assert_eq!(available(app).await, "100");
     })
     .await;
@@ -273,12 +273,12 @@ async fn money_that_goes_back_takes_its_credits_along_in_whichever_order_it_is_t
 async fn unknown_events_are_acknowledged_and_unusable_ones_are_not() {
     with_stripe(async |app, _, _| {
         for kind in ["customer.created", "an.event.of.tomorrow"] {
-            hear(app, kind, kind, &json!({ "id": "x" }))
+            receive(app, kind, kind, &json!({ "id": "x" }))
                 .await
                 .expect(200, "");
         }
         let unusable = json!({ "id": "ch_1", "payment_intent": "pi_1" });
-        hear(app, "evt_1", "charge.refunded", &unusable)
+        receive(app, "evt_1", "charge.refunded", &unusable)
             .await
             .expect(400, "invalid_request");
         let not_json = "hello";
@@ -325,8 +325,8 @@ async fn a_wish_to_buy_says_what_became_of_it() {
             matches!(&outcome, BuyOutcome::Unavailable(why) if why.contains("https://pay.example")),
             "{outcome:?}"
         );
-        let nobody = AccountId::random().unwrap();
-        let outcome = buys(app, stripe, &nobody).await;
+        let no_one = AccountId::random().unwrap();
+        let outcome = buys(app, stripe, &no_one).await;
         assert!(matches!(outcome, BuyOutcome::Unavailable(_)), "{outcome:?}");
     })
     .await;

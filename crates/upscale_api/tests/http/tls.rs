@@ -124,13 +124,13 @@ async fn a_result_goes_over_tls_whole_and_who_does_not_trust_the_certificate_get
         stream.read_to_end(&mut answer).await.unwrap();
         assert!(answer.ends_with(&bytes), "{} bytes", answer.len());
 
-        let stranger = OverTls {
+        let untrusted = OverTls {
             roots: RootCertStore::empty(),
             ..OverTls::start(app, &ServeLimits::default()).await
         };
-        let refused = stranger.connect(stranger.config(&[], &both)).await;
+        let refused = untrusted.connect(untrusted.config(&[], &both)).await;
         assert!(refused.unwrap_err().to_string().contains("UnknownIssuer"));
-        stranger.server.stop().await;
+        untrusted.server.stop().await;
         tls.server.stop().await;
     })
     .await;

@@ -9,7 +9,7 @@ use axum::{
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use upscale_api::{ApiLimits, PlaceLimits};
+use upscale_api::{ApiLimits, PermitLimits};
 use upscale_core::TaskId;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 /// Longer than any answer that comes at once takes, even where the machine is busy.
 const WAIT: &str = "wait=30";
 
-fn reading<'a>(app: &'a App, id: &TaskId, prefer: &str) -> Asking<'a> {
+fn poll<'a>(app: &'a App, id: &TaskId, prefer: &str) -> Asking<'a> {
     app.request("GET", &format!("/api/v1/upscales/{id}"))
         .header("prefer", prefer)
 }
@@ -44,14 +44,14 @@ fn applied(answer: &Answer) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_reading_is_held_until_the_task_has_succeeded() {
+async fn a_poll_is_held_until_the_task_has_succeeded() {
     with_app(async |app: &App| {
         let id = app.created("held-read-1").await;
         let end = async {
             until_held(app, 1).await;
             app.succeed_next(b"png").await;
         };
-        let (held, ()) = tokio::join!(reading(app, &id, WAIT).send(), end);
+        let (held, ()) = tokio::join!(poll(app, &id, WAIT).send(), end);
         held.expect(200, "");
         assert_eq!(held.json()["status"], "succeeded");
         assert_eq!(applied(&held), Some("wait=30"));
@@ -72,7 +72,7 @@ async fn a_failure_ends_a_wait_too_and_a_task_that_is_over_is_told_at_once() {
             until_held(app, 2).await;
             app.fail_next("It is no image").await;
         };
-        let asked = || reading(app, &id, WAIT).send();
+        let asked = || poll(app, &id, WAIT).send();
         let (one, other, ()) = tokio::join!(asked(), asked(), end);
         for answer in [&one, &other, &asked().await] {
             answer.expect(200, "image_processing_failed");
@@ -87,14 +87,14 @@ async fn a_wait_that_ends_first_is_answered_with_the_task_as_it_is() {
     with_app(async |app: &App| {
         let id = app.created("held-in-vain-1").await;
         let began = Instant::now();
-        let answer = reading(app, &id, "wait=1").send().await;
+        let answer = poll(app, &id, "wait=1").send().await;
         assert!(began.elapsed() >= Duration::from_secs(1));
         answer.expect(200, "");
         assert_eq!(answer.json()["status"], "processing");
         assert_eq!(applied(&answer), Some("wait=1"));
         assert_eq!(answer.number("retry-after"), 3);
         let tag = answer.header("etag").unwrap();
-        let asked = reading(app, &id, "wait=1").header("if-none-match", tag);
+        let asked = poll(app, &id, "wait=1").header("if-none-match", tag);
         let unchanged = asked.send().await;
         assert_eq!((unchanged.status, unchanged.text()), (304, ""));
         assert_eq!(applied(&unchanged), Some("wait=1"));
@@ -115,14 +115,14 @@ async fn a_wish_that_cannot_be_read_is_ignored() {
             "await=9",
             "respond-async",
         ] {
-            let answer = reading(app, &id, wish).send().await;
+            let answer = poll(app, &id, wish).send().await;
             answer.expect(200, "");
             assert_eq!(applied(&answer), None, "{wish}");
         }
         let bytes = app.request("GET", &format!("/api/v1/upscales/{id}"));
         let answer = bytes.headers("prefer", &[b"wait=\xff"]).send().await;
         answer.expect(200, "");
-        reading(app, &TaskId::random().unwrap(), WAIT)
+        poll(app, &TaskId::random().unwrap(), WAIT)
             .send()
             .await
             .expect(404, "task_not_found");
@@ -186,7 +186,7 @@ async fn a_waiting_read_is_one_read() {
             until_held(app, 5).await;
             app.succeed_next(b"png").await;
         };
-        let asked = || reading(app, &id, WAIT).send();
+        let asked = || poll(app, &id, WAIT).send();
         let (a, b, c, d, e, ()) = tokio::join!(asked(), asked(), asked(), asked(), asked(), end);
         for answer in [a, b, c, d, e] {
             answer.expect(200, "");
@@ -200,11 +200,11 @@ async fn a_waiting_read_is_one_read() {
 }
 
 #[tokio::test]
-async fn who_is_held_leaves_the_places_of_answers_to_others() {
+async fn who_is_held_leaves_the_permits_of_answers_to_others() {
     let api = ApiLimits {
-        places: PlaceLimits {
+        permits: PermitLimits {
             keyed: 4,
-            ..PlaceLimits::default()
+            ..PermitLimits::default()
         },
         ..ApiLimits::default()
     };
@@ -220,7 +220,7 @@ async fn who_is_held_leaves_the_places_of_answers_to_others() {
         // One after the other: a place is taken for the moment in which the task is looked up.
         let asked = async |before: usize| {
             until_held(app, before).await;
-            reading(app, &id, WAIT).send().await
+            poll(app, &id, WAIT).send().await
         };
         let (a, b, c, ()) = tokio::join!(asked(0), asked(1), asked(2), end);
         for answer in [a, b, c] {
@@ -233,9 +233,9 @@ async fn who_is_held_leaves_the_places_of_answers_to_others() {
 #[tokio::test]
 async fn beyond_its_share_an_account_is_answered_at_once_and_others_are_held() {
     let api = ApiLimits {
-        places: PlaceLimits {
+        permits: PermitLimits {
             waiting: 20,
-            ..PlaceLimits::default()
+            ..PermitLimits::default()
         },
         trusted_proxies: vec!["127.0.0.1/32".parse().unwrap()],
         ..ApiLimits::default()
@@ -243,7 +243,7 @@ async fn beyond_its_share_an_account_is_answered_at_once_and_others_are_held() {
     with_app_set(Settings::limited(api), async |app: &App| {
         let id = app.created("share-of-one").await;
         let from = |number: usize| {
-            let asked = reading(app, &id, WAIT);
+            let asked = poll(app, &id, WAIT);
             asked.header("x-forwarded-for", &format!("198.51.100.{number}"))
         };
         let crowd = futures_util::future::join_all((0..10).map(|number| from(number).send()));
@@ -253,10 +253,10 @@ async fn beyond_its_share_an_account_is_answered_at_once_and_others_are_held() {
             eleventh.expect(200, "");
             assert_eq!(eleventh.json()["status"], "processing");
             assert_eq!(applied(&eleventh), None);
-            let (_, stranger) = paid_account(&app.store, "1").await;
+            let (_, foreign_caller) = paid_account(&app.store, "1").await;
             let theirs = app
                 .create("share-of-another", &image_body(""))
-                .key(&stranger);
+                .key(&foreign_caller);
             let theirs = theirs.header("x-forwarded-for", "198.51.100.200");
             let theirs = theirs.header("prefer", "wait=1").send().await;
             assert_eq!(applied(&theirs), Some("wait=1"));
@@ -293,18 +293,18 @@ async fn a_client_that_hangs_up_is_held_no_longer() {
 }
 
 #[tokio::test]
-async fn a_process_that_drains_holds_nobody() {
+async fn a_process_that_drains_holds_no_one() {
     with_app(async |app: &App| {
         let id = app.created("drained-1").await;
         let end = async {
             until_held(app, 1).await;
             app.state.begin_draining();
         };
-        let (answer, ()) = tokio::join!(reading(app, &id, WAIT).send(), end);
+        let (answer, ()) = tokio::join!(poll(app, &id, WAIT).send(), end);
         answer.expect(200, "");
         assert_eq!(answer.json()["status"], "processing");
         assert_eq!(applied(&answer), None);
-        let late = reading(app, &id, WAIT).send().await;
+        let late = poll(app, &id, WAIT).send().await;
         assert_eq!((late.status, applied(&late)), (200, None));
     })
     .await;
@@ -318,7 +318,7 @@ async fn holding_takes_no_time_from_the_bound_of_a_request() {
     };
     with_app_set(Settings::limited(api), async |app: &App| {
         let id = app.created("long-held-1").await;
-        let answer = reading(app, &id, "wait=2").send().await;
+        let answer = poll(app, &id, "wait=2").send().await;
         answer.expect(200, "");
         assert_eq!(applied(&answer), Some("wait=2"));
     })

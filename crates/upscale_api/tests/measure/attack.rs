@@ -37,7 +37,7 @@ impl Opening {
         Self::of(console, &head)
     }
 
-    /// The start of an event of Stripe with a signature that nobody made, of this time.
+    /// The start of an event of Stripe with a signature that no one made, of this time.
     pub(crate) fn webhook(api: SocketAddr, unix_seconds: i64) -> Self {
         let signature = "ab".repeat(32);
         let head = format!(

@@ -28,8 +28,8 @@ pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Honest requests under way at a time.
 const AT_A_TIME: usize = 16;
-/// Whoever has no answer by then was refused.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Anyone who has no answer by then was refused.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Creates of one account: as many tasks as may be active.
 const CREATES_PER_ACCOUNT: usize = 20;
 
@@ -46,7 +46,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn start(directory: &Path) -> Result<Self, AnyError> {
         let options = StoreOptions {
-            // Nobody works here, and everything is to be accepted.
+            // No one works here, and everything is to be accepted.
             deadline_seconds: 10_000_000,
             ..StoreOptions::default()
         };
@@ -137,7 +137,7 @@ impl World {
     pub(crate) async fn ask(&self, count: usize, from: Ipv4Addr) -> Result<Report, AnyError> {
         let mut report = Report::default();
         let (task, key) = self.task.split_once(' ').ok_or("no task")?;
-        let (mut creating, turns) = (String::new(), Arc::new(Semaphore::new(AT_A_TIME)));
+        let (mut creating, permits) = (String::new(), Arc::new(Semaphore::new(AT_A_TIME)));
         let mut asked = JoinSet::new();
         for number in 0..count {
             let asking = match number % 4 {
@@ -151,11 +151,11 @@ impl World {
                 2 => Asking::download(self.results, &self.download),
                 _ => Asking::probe(self.api),
             };
-            let turn = Arc::clone(&turns).acquire_owned().await?;
+            let permit = Arc::clone(&permits).acquire_owned().await?;
             asked.spawn(async move {
                 let started = Instant::now();
-                let answer = tokio::time::timeout(PATIENCE, asking.send(from)).await;
-                drop(turn);
+                let answer = tokio::time::timeout(WAIT_MAX, asking.send(from)).await;
+                drop(permit);
                 let answer = answer.map_err(AnyError::from).and_then(|answer| answer);
                 (asking.what, answer.map(|_| started.elapsed()))
             });
@@ -179,11 +179,11 @@ fn stripe() -> Result<Stripe, AnyError> {
     };
     Ok(Stripe {
         packages: Arc::from([package]),
-        webhook_secrets: Arc::from(["whsec_of_nobody".to_owned()]),
+        webhook_secrets: Arc::from(["whsec_of_no_one".to_owned()]),
         is_live: false,
         checkout_origin: Arc::from("https://checkout.example"),
         open_session: Arc::new(|_| {
-            Box::pin(async { Err(SessionError("nobody there".to_owned())) })
+            Box::pin(async { Err(SessionError("no one there".to_owned())) })
         }),
     })
 }

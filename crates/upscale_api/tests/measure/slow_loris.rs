@@ -29,10 +29,10 @@ use upscale_core::{Clock, Credits, Permission};
 use upscale_store::{Results, Store, StoreOptions};
 
 const ATTACKERS: usize = 2_000;
-const TURNS: usize = 4;
-const TURN: Duration = Duration::from_secs(6);
+const ROUNDS: usize = 4;
+const ROUND: Duration = Duration::from_secs(6);
 /// The decoy is as patient as the service.
-const DECOY_PATIENCE: Duration = Duration::from_secs(5);
+const DECOY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Honest reads: one every 10 ms, each on a connection of its own.
 const READ_EVERY: Duration = Duration::from_millis(10);
 
@@ -50,15 +50,15 @@ fn main() -> Result<(), AnyError> {
     let directory = tempfile::TempDir::new()?;
     let (api, request) = server.block_on(start(directory.path()))?;
     let decoy = server.block_on(start_decoy())?;
-    let alone = honest.block_on(read_for(api, &request, TURN))?;
+    let alone = honest.block_on(read_for(api, &request, ROUND))?;
     let (mut beside, mut attacked) = (Reads::default(), Reads::default());
     let (mut opened, mut longest) = (0, Duration::ZERO);
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         for target in [decoy, api] {
             let attack = attackers.block_on(async { Attack::start(target) });
             // The first wave meets an empty house; what is measured is the siege.
             std::thread::sleep(Duration::from_secs(2));
-            let reads = honest.block_on(read_for(api, &request, TURN))?;
+            let reads = honest.block_on(read_for(api, &request, ROUND))?;
             let (held, connections) = attackers.block_on(attack.stop());
             if target == api {
                 attacked.add(reads);
@@ -74,7 +74,7 @@ fn main() -> Result<(), AnyError> {
         out,
         "                    answered refused     p50 ms     p99 ms     max ms"
     )?;
-    writeln!(out, "nobody attacks      {alone}")?;
+    writeln!(out, "no one attacks      {alone}")?;
     writeln!(out, "a decoy is attacked {beside}")?;
     writeln!(out, "we are attacked     {attacked}")?;
     let (ours, theirs) = (attacked.millis(0.99), beside.millis(0.99));
@@ -94,7 +94,7 @@ async fn start_decoy() -> Result<SocketAddr, AnyError> {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                tokio::time::sleep(DECOY_PATIENCE).await;
+                tokio::time::sleep(DECOY_TIMEOUT).await;
                 drop(stream);
             });
         }
@@ -173,10 +173,10 @@ impl fmt::Display for Reads {
 
 async fn read_for(api: SocketAddr, request: &[u8], span: Duration) -> Result<Reads, AnyError> {
     let end = Instant::now() + span;
-    let mut turns = tokio::time::interval(READ_EVERY);
+    let mut ticks = tokio::time::interval(READ_EVERY);
     let mut reads: Vec<JoinHandle<Result<Duration, AnyError>>> = Vec::new();
     while Instant::now() < end {
-        turns.tick().await;
+        ticks.tick().await;
         let request = request.to_vec();
         reads.push(tokio::spawn(async move { read_once(api, &request).await }));
     }

@@ -31,7 +31,7 @@ fn main() -> Result<(), AnyError> {
     let directory = tempfile::TempDir::new()?;
     let world = server.block_on(World::start(directory.path()))?;
     let alone = honest.block_on(world.ask(requests, Ipv4Addr::LOCALHOST))?;
-    tell("nobody attacks", "", &alone)?;
+    tell("no one attacks", "", &alone)?;
     for (where_from, from) in [
         ("250 addresses", many as fn(usize) -> Ipv4Addr),
         ("the same address", one as fn(usize) -> Ipv4Addr),

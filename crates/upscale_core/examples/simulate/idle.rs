@@ -9,7 +9,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// All of them.
+    /// All machines are idle.
     pub(crate) fn new(machines: usize) -> Self {
         let members: Vec<u32> = (0..machines as u32).collect();
         Self {

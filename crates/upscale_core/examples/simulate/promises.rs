@@ -37,7 +37,7 @@ fn in_a_rush_of_three_times_capacity_what_is_accepted_is_done_in_time() {
         let scenario = small(rush(seed, Policy::Ours));
         let (world, one) = ran(scenario);
         assert_eq!(one.missed, 0, "seed {seed}");
-        assert!(world.tally.put_off > 0, "seed {seed}: somebody was put off");
+        assert!(world.tally.put_off > 0, "seed {seed}: someone was put off");
         // Nearly all that ten minutes of so many slots can do was done.
         let possible = 600.0 * scenario.plan.slots() / scenario.plan.mean_job_seconds();
         assert!(

@@ -144,7 +144,7 @@ impl World {
             Event::LeaseEnds(job, attempt, machine) => self.end_lease(job, attempt, machine),
             Event::RetryDue(job) => {
                 self.queue.retry_due(job);
-                self.wake_somebody();
+                self.wake_one();
             }
             Event::Deadline(job) => {
                 if self.queue.reap(job, self.now) {
@@ -230,7 +230,7 @@ impl World {
                     limits::DEADLINE_SECONDS as f64 + reaped_after,
                     Event::Deadline(job),
                 );
-                self.wake_somebody();
+                self.wake_one();
                 self.try_after(tenant, ROUND_TRIP_SECONDS);
             }
             Answer::Refused(Admission::DailyLimit { .. }) => {
@@ -255,7 +255,7 @@ impl World {
     // Machines.
 
     /// The first of many idle workers looks sooner than one alone would.
-    fn wake_somebody(&mut self) {
+    fn wake_one(&mut self) {
         if !self.queue.has_due() {
             return;
         }
@@ -278,7 +278,7 @@ impl World {
         }
         let can_take = self.machines[number as usize].can_take(plan, self.now);
         self.idle.set(number, can_take);
-        self.wake_somebody();
+        self.wake_one();
     }
 
     /// A machine that starts or wakes counts again and looks for work.
@@ -366,7 +366,7 @@ impl World {
         if is_silent && self.queue.is_held(job, attempt) {
             self.queue.lease_over(job);
             self.tally.leases_lost += 1;
-            self.wake_somebody();
+            self.wake_one();
         }
     }
 

@@ -124,11 +124,15 @@ fn entry<'a>(file: &'a [u8], rest: &mut Bytes<'a>) -> Result<(&'a str, &'a [u8])
 
 /// Holds an entry against the directory's CRC-32. PyTorch's own reader does not, so that a damaged download runs there
 /// with wrong weights. 0 is what PyTorch writes where its user has turned the sums off (`set_crc32_options`).
-fn check_crc(name: &str, bytes: &[u8], told: u32) -> Result<(), ModelError> {
-    let found = if told == 0 { 0 } else { crc32fast::hash(bytes) };
-    if found != told {
+fn check_crc(name: &str, bytes: &[u8], stated: u32) -> Result<(), ModelError> {
+    let found = if stated == 0 {
+        0
+    } else {
+        crc32fast::hash(bytes)
+    };
+    if found != stated {
         return Err(refuse(format!(
-            "the entry {name:?} is damaged: its CRC-32 is {found:08x}, the archive says {told:08x}"
+            "the entry {name:?} is damaged: its CRC-32 is {found:08x}, the archive says {stated:08x}"
         )));
     }
     Ok(())

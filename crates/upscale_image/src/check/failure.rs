@@ -63,7 +63,7 @@ pub enum CheckFailure {
     Colours {
         /// Mean over the squares.
         delta_e: f64,
-        /// Allowed.
+        /// Largest mean that is allowed, in ΔE2000.
         delta_e_max: f64,
     },
     /// Red, green and blue in another order.

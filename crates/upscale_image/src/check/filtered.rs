@@ -12,7 +12,7 @@ const KEPT: usize = 8;
 /// A stretch of one row of the shrunk result and what regression explains the source with; interleaved.
 #[derive(Debug)]
 pub(crate) struct FilteredRow<'a> {
-    /// As it came.
+    /// The stretch itself, without a filter.
     pub(crate) result: &'a [f32],
     /// What a light blur (standard deviation 0.71 source pixels) adds.
     pub(crate) soft: Vec<f32>,

@@ -40,7 +40,7 @@ struct Products {
 
 /// Where the result fits best.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Source pixels to the right and down.
     pub(crate) shift: (f64, f64),
     /// Root mean square error here, whatever blur or sharpening and tint is allowed for.
@@ -104,7 +104,7 @@ impl Fit {
     }
 
     /// Where the result fits best, for shifts of up to some two pixels: as far as slopes reach.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Position {
         let matrix = std::array::from_fn(|row| {
             let column = |column: usize| (column + 1) % TERMS;
             std::array::from_fn(|at| self.centred(row + 1, column(at)))
@@ -123,7 +123,7 @@ impl Fit {
         let blurs = blurs.map(|(one, other)| self.centred(one, other));
         let here = solve_pair(blurs, [target(SOFT), target(SOFTER)]);
         let there = solve(matrix);
-        Place {
+        Position {
             shift: (-there[ACROSS - 1], -there[DOWN - 1]),
             error: left(&[here.0, here.1]),
             shifted_error: left(&there),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::cells::CellSums;
 use super::failure::CheckFailure;
 use super::filtered::FilteredRow;
-use super::fit::{Fit, Place, add_sums, dot, is_grainy};
+use super::fit::{Fit, Position, add_sums, dot, is_grainy};
 use crate::delta_e::{delta_e_2000, lab};
 
 /// What no blur of the result explains may be this much (root mean square, `[0, 1]`) where the source is smooth: 16
@@ -220,7 +220,7 @@ impl Measures {
     }
 }
 
-fn is_shifted(place: &Place) -> bool {
+fn is_shifted(place: &Position) -> bool {
     let distance = place.shift.0.abs().max(place.shift.1.abs());
     let share = if distance > SHIFT_FAR {
         FAR_EXPLAINED_SHARE

@@ -42,15 +42,15 @@ fn features_and_estimates_are_those_of_training() {
                 "picture {number}, feature {place}: {one} {other}"
             );
         }
-        let said = estimate(&picture).expect("it is large enough");
+        let reported = estimate(&picture).expect("it is large enough");
         let asked = values(&file, &format!("estimate.{number}"));
         assert!(
-            (said.noise - asked[0]).abs() < 0.02,
-            "{said:?} is not {asked:?}"
+            (reported.noise - asked[0]).abs() < 0.02,
+            "{reported:?} is not {asked:?}"
         );
         assert!(
-            (said.softness - asked[1]).abs() < 0.005,
-            "{said:?} is not {asked:?}"
+            (reported.softness - asked[1]).abs() < 0.005,
+            "{reported:?} is not {asked:?}"
         );
     }
 }
@@ -81,7 +81,7 @@ fn pure_noise_is_noise_and_gray_is_judged_as_colour_of_equal_parts() {
     };
     let colour = drawn(96, 96, 3, |i| 0.4 + 0.2 * random(i / 3));
     let gray = drawn(96, 96, 1, |i| 0.4 + 0.2 * random(i));
-    let said = estimate(&colour).expect("it is large enough");
-    assert!(said.noise > 10.0, "{said:?}");
-    assert_eq!(estimate(&gray), Some(said));
+    let reported = estimate(&colour).expect("it is large enough");
+    assert!(reported.noise > 10.0, "{reported:?}");
+    assert_eq!(estimate(&gray), Some(reported));
 }

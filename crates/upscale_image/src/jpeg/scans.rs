@@ -270,7 +270,7 @@ impl Frame {
                 end_of_band_run = 0;
                 self.components.iter_mut().for_each(|part| part.dc = 0);
             }
-            let place = Place {
+            let place = Position {
                 x: mcu % columns,
                 y: mcu / columns,
             };
@@ -299,7 +299,7 @@ impl Frame {
         reader: &mut BitReader<'_>,
         tables: &Tables,
         scan: &Scan,
-        place: Place,
+        place: Position,
         end_of_band_run: &mut u32,
     ) -> Result<(), Fault> {
         let alone = scan.parts.len() == 1;
@@ -328,7 +328,7 @@ impl Frame {
 
 /// Where a group of blocks (the standard's MCU) stands, in such groups.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     x: usize,
     y: usize,
 }

@@ -15,7 +15,7 @@ const STEP: usize = 20;
 pub struct Pair {
     /// What anyone's program makes.
     pub bicubic: Rgb8,
-    /// What ours makes.
+    /// The result of our networks, of the same size as the others.
     pub ours: Rgb8,
 }
 

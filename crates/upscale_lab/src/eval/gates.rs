@@ -2,7 +2,7 @@
 
 use upscale_core::Scale;
 
-use super::{Input, Method, Score, Told, sets};
+use super::{ConditionInput, Input, Method, Score, sets};
 
 /// Over bicubic at 4x, in dB, on JPEGs of quality 75 and less.
 const JPEG_GAIN_MIN: f64 = 0.9;
@@ -42,18 +42,19 @@ impl Gate {
 
 /// All gates that the means have figures for.
 pub(crate) fn gates(means: &[Score]) -> Vec<Gate> {
-    let ours = |mean: &&Score| mean.method == Method::Ours(Told::File);
+    let ours = |mean: &&Score| mean.method == Method::Ours(ConditionInput::Matched);
     means
         .iter()
         .filter(ours)
         .flat_map(|mean| {
             let found = |method| find(means, mean, method);
             let bicubic = found(Method::Bicubic);
-            let nothing = found(Method::Ours(Told::Nothing));
-            let lie = found(Method::Ours(Told::Lie));
+            let unknown = found(Method::Ours(ConditionInput::Unknown));
+            let mismatched = found(Method::Ours(ConditionInput::Mismatched));
             let mut gates = Vec::new();
-            if let (Some(bicubic), Some(nothing), Some(lie)) = (bicubic, nothing, lie) {
-                gates.extend(told(mean, bicubic, nothing, lie));
+            if let (Some(bicubic), Some(unknown), Some(mismatched)) = (bicubic, unknown, mismatched)
+            {
+                gates.extend(condition_gates(mean, bicubic, unknown, mismatched));
             }
             gates.extend(bicubic.into_iter().flat_map(|bicubic| gains(mean, bicubic)));
             gates
@@ -70,21 +71,31 @@ pub(super) fn find<'a>(means: &'a [Score], like: &Score, method: Method) -> Opti
 }
 
 /// Knowing the file must help, knowing nothing or something wrong must not hurt.
-fn told(truth: &Score, bicubic: &Score, nothing: &Score, lie: &Score) -> [Gate; 3] {
+fn condition_gates(
+    matched: &Score,
+    bicubic: &Score,
+    unknown: &Score,
+    mismatched: &Score,
+) -> [Gate; 3] {
     [
         gate(
-            truth,
-            "the truth over nothing",
-            truth.psnr - nothing.psnr,
+            matched,
+            "matched over unknown",
+            matched.psnr - unknown.psnr,
             -EQUAL,
         ),
         gate(
-            truth,
-            "nothing over bicubic",
-            nothing.psnr - bicubic.psnr,
+            matched,
+            "unknown over bicubic",
+            unknown.psnr - bicubic.psnr,
             0.0,
         ),
-        gate(truth, "a lie over bicubic", lie.psnr - bicubic.psnr, 0.0),
+        gate(
+            matched,
+            "mismatched over bicubic",
+            mismatched.psnr - bicubic.psnr,
+            0.0,
+        ),
     ]
 }
 
@@ -146,9 +157,9 @@ mod tests {
     fn each_broken_promise_is_a_missed_gate() {
         let means = [
             score(Method::Bicubic, 26.0),
-            score(Method::Ours(Told::File), 26.5),
-            score(Method::Ours(Told::Nothing), 26.6),
-            score(Method::Ours(Told::Lie), 25.9),
+            score(Method::Ours(ConditionInput::Matched), 26.5),
+            score(Method::Ours(ConditionInput::Unknown), 26.6),
+            score(Method::Ours(ConditionInput::Mismatched), 25.9),
         ];
         let missed: Vec<String> = gates(&means)
             .into_iter()
@@ -156,8 +167,8 @@ mod tests {
             .map(|gate| gate.what)
             .collect();
         let expected = [
-            "the truth over nothing",
-            "a lie over bicubic",
+            "matched over unknown",
+            "mismatched over bicubic",
             "over bicubic, dB",
         ];
         let expected = expected.map(|what| format!("4x, JPEG 50: {what}"));

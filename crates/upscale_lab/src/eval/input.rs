@@ -48,8 +48,8 @@ impl Input {
         }
     }
 
-    /// What is furthest from the truth: that a damaged picture is clean, or that a clean one was a JPEG of quality 50.
-    pub(crate) fn lie(self) -> anyhow::Result<Condition> {
+    /// What is furthest from the file: that a damaged picture is clean, or that a clean one was a JPEG of quality 50.
+    pub(crate) fn mismatched(self) -> anyhow::Result<Condition> {
         if !matches!(self, Self::Clean | Self::Box) {
             return Ok(Condition::CLEAN);
         }
@@ -189,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn the_lies_are_those_that_training_tells() {
-        assert_eq!(Input::Jpeg(90).lie().unwrap(), Condition::CLEAN);
-        let [known, luma, chroma, subsampled, ..] = Input::Box.lie().unwrap().inputs();
+    fn mismatched_inputs_are_those_of_training() {
+        assert_eq!(Input::Jpeg(90).mismatched().unwrap(), Condition::CLEAN);
+        let [known, luma, chroma, subsampled, ..] = Input::Box.mismatched().unwrap().inputs();
         // Tables K.1 and K.2 of T.81 have means of 57.625 and 86.016.
         assert!((luma - 0.7342).abs() < 1e-3 && (chroma - 0.8053).abs() < 1e-3);
         assert_eq!((known, subsampled), (1.0, 1.0));

@@ -9,7 +9,7 @@ use upscale_engine::Engine;
 use upscale_image::raster::{Kernel, Pair, Rgb8, before_after};
 
 use super::{
-    Input, Method, Score, Small, Told,
+    ConditionInput, Input, Method, Score, Small,
     gates::{find, gates},
     interpolate, run_network,
 };
@@ -136,10 +136,10 @@ and enlarged again. Shown is the part in which the two differ most.
 ## Figures
 
 PSNR on Y (BT.601) in dB, a border of the scale shaved. Small pictures by MATLAB's antialiased bicubic, or by the mean of
-squares (\"box\"); JPEGs with colours at half the size; noise in levels of 255, blur in pixels. The network was told
-what the file says of its quantisation and the estimate of noise and softness, as in the service (ours); nothing; or a
-lie: that a damaged picture is clean, that a clean one was a JPEG of quality 50. Strokes: the share of ink that a page
-of text has in common with the original, bicubic → ours.
+squares (\"box\"); JPEGs with colours at half the size; noise in levels of 255, blur in pixels. The condition input of \"ours\" is
+matched, as in the service: what the file says of its quantisation, and the estimate of noise and softness. Beside it:
+unknown, which says nothing, and mismatched, which says that a damaged picture is clean, or that a clean one was a JPEG of
+quality 50. Strokes: the share of ink that a page of text has in common with the original, bicubic → ours.
 
 {figures}
 ## Gates
@@ -165,12 +165,12 @@ fn verdicts(means: &[Score]) -> String {
 
 /// A line for each set, scale and input.
 fn figures(means: &[Score]) -> String {
-    let heads = "| set | scale | input | bicubic | Lanczos3 | told nothing | told a lie | ours | gain | strokes |";
+    let heads = "| set | scale | input | bicubic | Lanczos3 | unknown | mismatched | ours | gain | strokes |";
     let mut table = format!("{heads}\n{}|\n", "|---".repeat(10));
     for of in means.iter().filter(|mean| mean.method == Method::Bicubic) {
         let found = |method| find(means, of, method);
         let psnr = |method| found(method).map_or(f64::NAN, |score| score.psnr);
-        let ours = Method::Ours(Told::File);
+        let ours = Method::Ours(ConditionInput::Matched);
         let strokes = of.overlap.zip(found(ours).and_then(|score| score.overlap));
         let strokes = strokes.map_or_else(String::new, |(a, b)| format!("{a:.3} → {b:.3}"));
         table += &format!(
@@ -180,8 +180,8 @@ fn figures(means: &[Score]) -> String {
             of.input.name(),
             of.psnr,
             psnr(Method::Lanczos3),
-            psnr(Method::Ours(Told::Nothing)),
-            psnr(Method::Ours(Told::Lie)),
+            psnr(Method::Ours(ConditionInput::Unknown)),
+            psnr(Method::Ours(ConditionInput::Mismatched)),
             psnr(ours),
             psnr(ours) - of.psnr,
         );

@@ -27,12 +27,12 @@ pub(crate) struct Set {
 /// A clean picture.
 pub(crate) struct Picture {
     pub(crate) name: String,
-    place: Place,
+    origin: Origin,
     /// Where it is nothing but strokes of one colour on another.
     pub(crate) strokes: Option<Strokes>,
 }
 
-enum Place {
+enum Origin {
     File(PathBuf),
     Drawn(Rgb8),
 }
@@ -40,9 +40,9 @@ enum Place {
 impl Picture {
     /// The whole picture at 8 bits.
     pub(crate) fn read(&self) -> anyhow::Result<Rgb8> {
-        match &self.place {
-            Place::Drawn(picture) => Ok(picture.clone()),
-            Place::File(path) => {
+        match &self.origin {
+            Origin::Drawn(picture) => Ok(picture.clone()),
+            Origin::File(path) => {
                 let shown = || path.display().to_string();
                 let bytes = fs::read(path).with_context(shown)?;
                 let source = decode(&bytes, super::PIXELS_MAX).with_context(shown)?;
@@ -54,7 +54,7 @@ impl Picture {
     fn drawn(name: &str, picture: Rgb8) -> Self {
         Self {
             name: name.to_owned(),
-            place: Place::Drawn(picture),
+            origin: Origin::Drawn(picture),
             strokes: None,
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn folder(folder: &Path) -> anyhow::Result<Set> {
     found.sort();
     let pictures = found.into_iter().map(|path| Picture {
         name: name(&path),
-        place: Place::File(path),
+        origin: Origin::File(path),
         strokes: None,
     });
     Ok(Set {

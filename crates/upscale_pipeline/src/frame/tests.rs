@@ -156,15 +156,15 @@ fn messages_are_cut_at_a_character_and_cannot_forge_a_line() {
 #[test]
 fn lengths_that_cannot_be_are_refused_before_a_byte_is_read_for_them() {
     let long = "a".repeat(MESSAGE_BYTES_MAX + 1);
-    let words = [
-        Word::Done(facts(), RESULT_BYTES_MAX + 1, 0),
-        Word::Done(facts(), u64::MAX, 0),
-        Word::Done(facts(), 1, THUMBNAIL_BYTES_MAX + 1),
-        Word::Refused(long.clone()),
-        Word::Broke(long.clone()),
-        Word::Unfaithful(long),
+    let reports = [
+        Report::Done(facts(), RESULT_BYTES_MAX + 1, 0),
+        Report::Done(facts(), u64::MAX, 0),
+        Report::Done(facts(), 1, THUMBNAIL_BYTES_MAX + 1),
+        Report::Refused(long.clone()),
+        Report::Broke(long.clone()),
+        Report::Unfaithful(long),
     ];
-    let frames = words.map(|word| to_frame(&word).unwrap());
+    let frames = reports.map(|report| to_frame(&report).unwrap());
     let longer = [&[3_u8, 0, 0, 0][..], &[0, 1, 9]].concat();
     let lengths = [0, FRAME_BYTES_MAX as u32 + 1, u32::MAX].map(|n| n.to_le_bytes().to_vec());
     for bytes in frames.into_iter().chain(lengths).chain([longer]) {

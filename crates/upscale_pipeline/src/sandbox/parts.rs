@@ -66,7 +66,7 @@ impl Part {
 pub struct Parts(u16);
 
 impl Parts {
-    /// None at all.
+    /// The empty set.
     pub const NONE: Self = Self(0);
     /// Those without which no picture is decoded, unless the operator says otherwise. Landlock's younger rules double what
     /// seccomp forbids, so that Linux 5.13 is enough.
@@ -76,7 +76,7 @@ impl Parts {
         .with(Part::Files)
         .with(Part::SystemCalls);
 
-    /// With this one.
+    /// This set and one part more.
     #[must_use]
     pub const fn with(self, part: Part) -> Self {
         Self(self.0 | 1 << part as u16)
@@ -92,7 +92,7 @@ impl Parts {
 /// A part that this machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which.
+    /// The part of the sandbox that is missing.
     pub part: Part,
     /// Why, in the kernel's words.
     pub reason: String,
@@ -107,7 +107,7 @@ impl std::fmt::Display for Missing {
 /// What came of entering the sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Parts that hold.
+    /// Parts that this machine has.
     pub holds: Vec<Part>,
     /// Parts that do not.
     pub missing: Vec<Missing>,

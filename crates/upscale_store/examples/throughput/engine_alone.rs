@@ -42,8 +42,8 @@ pub(crate) fn postgres(server: &PostgresServer, connections: u32) -> Result<u64,
         "--protocol=prepared",
         "--jobs=2",
     ];
-    let said = server.pgbench("pgbench", &[&flags[..], &[&clients, &seconds]].concat())?;
-    let line = said
+    let reported = server.pgbench("pgbench", &[&flags[..], &[&clients, &seconds]].concat())?;
+    let line = reported
         .lines()
         .find(|line| line.starts_with("tps = "))
         .ok_or("pgbench said no tps")?;

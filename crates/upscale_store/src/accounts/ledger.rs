@@ -12,13 +12,13 @@ use crate::{LedgerLine, StoreError, row::Row, tx::Tx};
 /// What a line of the ledger is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerKind {
-    /// Money came in.
+    /// Credits bought: from the outside to `available`.
     Purchase,
     /// A task was accepted.
     Reserve,
-    /// It succeeded.
+    /// The task succeeded: from `reserved` to revenue.
     Charge,
-    /// It failed.
+    /// The task failed: from `reserved` back to `available`.
     Refund,
     /// The payer has money back.
     Reversal,
@@ -73,9 +73,9 @@ pub enum Purse {
     Available,
     /// What its tasks have reserved.
     Held,
-    /// What was charged.
+    /// Credits charged for successful tasks.
     Revenue,
-    /// The operator's own.
+    /// The operator's own purse, from which adjustments come.
     House,
 }
 

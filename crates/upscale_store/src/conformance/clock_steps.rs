@@ -92,7 +92,7 @@ async fn a_key_outlives_a_clock_that_forgot_its_record() {
 }
 
 #[tokio::test]
-async fn a_step_is_told_by_whoever_looks_next_and_counts_for_all() {
+async fn a_step_is_told_by_anyone_who_looks_next_and_counts_for_all() {
     on_every_engine(async |at: &Setting| {
         at.clock.advance_seconds(2 * HOUR);
         let look = at.store.look_at_clock().await.unwrap();

@@ -151,10 +151,14 @@ async fn the_same_key_of_two_accounts_names_two_tasks() {
 #[tokio::test]
 async fn only_the_owner_finds_a_task() {
     on_every_engine(async |at: &Setting| {
-        let (owner, stranger) = (at.account_for(1).await, at.account_for(1).await);
+        let (owner, foreign_caller) = (at.account_for(1).await, at.account_for(1).await);
         let task = at.accepted(&owner, "the key").await;
         assert_eq!(
-            at.store.tasks().find(&stranger, &task.id).await.unwrap(),
+            at.store
+                .tasks()
+                .find(&foreign_caller, &task.id)
+                .await
+                .unwrap(),
             None
         );
         assert!(
@@ -200,13 +204,13 @@ async fn forty_eight_identical_creates_at_once_make_one_task_and_one_reserve() {
 #[tokio::test]
 async fn an_account_that_does_not_exist_creates_nothing() {
     on_every_engine(async |at: &Setting| {
-        let nobody = upscale_core::AccountId::random().unwrap();
+        let no_one = upscale_core::AccountId::random().unwrap();
         let request = upscale_core::RequestId::random().unwrap();
         let key = super::setting::idempotency_key("the key");
         let answer = at
             .store
             .tasks()
-            .create(&nobody, &key, &example(Scale::X2), &request)
+            .create(&no_one, &key, &example(Scale::X2), &request)
             .await;
         assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
     })

@@ -68,10 +68,13 @@ async fn tell(store: &Store, claim: &Claim, what: usize) -> Result<(), StoreErro
             .tasks()
             .settle(task, attempt, settlement.clone(), crate::Spent::slot(1.0))
     }));
-    twice.await.into_iter().try_for_each(|told| told.map(drop))
+    twice
+        .await
+        .into_iter()
+        .try_for_each(|reported| reported.map(drop))
 }
 
-async fn housekeeper(store: &Store) -> Result<(), StoreError> {
+async fn maintainer(store: &Store) -> Result<(), StoreError> {
     for _ in 0..ROUNDS {
         store.tasks().reap().await?;
         store.tasks().finish_refunds().await?;
@@ -100,7 +103,7 @@ async fn crowd(home: &Home) -> Result<(), StoreError> {
     futures_util::try_join!(
         try_join_all(customers),
         try_join_all(stores.iter().map(|store| worker(store, &clock))),
-        try_join_all(stores.iter().map(housekeeper)),
+        try_join_all(stores.iter().map(maintainer)),
     )?;
     clock.advance_seconds(600);
     while stores[0].tasks().reap().await? + stores[0].tasks().finish_refunds().await? > 0 {}

@@ -103,7 +103,7 @@ async fn between_failing_and_refunding_the_task_says_pending_and_the_credits_are
 }
 
 #[tokio::test]
-async fn a_refund_that_a_crash_left_pending_is_finished_once_by_whoever_comes_next() {
+async fn a_refund_that_a_crash_left_pending_is_finished_once_by_anyone_who_comes_next() {
     on_every_engine(async |at: &Setting| {
         let (account, task) = fail_without_refund(at).await;
         assert_eq!(at.store.tasks().finish_refunds().await.unwrap(), 1);
@@ -260,7 +260,7 @@ async fn a_result_whose_name_is_no_token_settles_nothing() {
 }
 
 #[tokio::test]
-async fn a_refund_that_somebody_else_finished_is_not_given_again() {
+async fn a_refund_that_another_process_finished_is_not_given_again() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         let task = at.accepted(&account, "the key").await.id;

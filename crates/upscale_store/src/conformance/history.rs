@@ -247,7 +247,7 @@ fn text(text: &str) -> TaskSearch {
 }
 
 #[tokio::test]
-async fn a_search_finds_by_text_page_by_page_and_nobody_elses() {
+async fn a_search_finds_by_text_page_by_page_and_no_one_elses() {
     on_every_engine(async |at: &Setting| {
         let (account, [first, second, third]) = three_to_search(at).await;
         let all = [third, second, first];

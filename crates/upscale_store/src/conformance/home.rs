@@ -9,7 +9,7 @@ use std::sync::{
 use tempfile::TempDir;
 use upscale_core::Clock;
 
-use self::postgres_server::{PostgresServer, start_or_say};
+use self::postgres_server::{PostgresServer, start_if_installed};
 use crate::{Store, StoreOptions, faults::Faults, postgres, sqlite, tx::Tx};
 
 #[path = "../../tests/postgres_server/mod.rs"]
@@ -178,7 +178,7 @@ pub(crate) fn faults(store: &Store) -> Faults {
 
 fn server() -> Option<&'static PostgresServer> {
     let started = SERVER.get_or_init(|| {
-        let server = start_or_say()?;
+        let server = start_if_installed()?;
         server.create_database(TEMPLATE, None);
         // On a runtime of its own, whose end closes the connections: a template must have none.
         let url = server.url(TEMPLATE);

@@ -103,7 +103,7 @@ async fn what_a_dead_worker_had_claimed_is_due_at_once_and_what_others_hold_stay
 }
 
 #[tokio::test]
-async fn a_dead_workers_last_word_before_anybody_took_over_changes_nothing() {
+async fn a_dead_workers_last_report_before_anyone_took_over_changes_nothing() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         at.accepted(&account, "the key").await;

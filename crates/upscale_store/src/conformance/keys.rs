@@ -53,11 +53,11 @@ async fn a_key_finds_its_account_with_its_permission_and_whether_it_ever_paid() 
 #[tokio::test]
 async fn no_account_no_key_and_no_key_no_caller() {
     on_every_engine(async |at: &Setting| {
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         assert!(
             at.store
                 .accounts()
-                .create_key(&nobody, Permission::All, "")
+                .create_key(&no_one, Permission::All, "")
                 .await
                 .unwrap()
                 .made()

@@ -91,7 +91,7 @@ async fn an_address_that_was_taken_meanwhile_stays_whose_it_is_and_a_new_passwor
 }
 
 /// No row of any user.
-fn nobody_is_left(at: &Setting) {
+fn no_one_is_left(at: &Setting) {
     for table in [
         "console_user",
         "console_session",
@@ -156,7 +156,7 @@ async fn the_last_user_takes_keys_and_names_along_and_leaves_the_books() {
 
         assert_eq!(accounts.find_caller(&secret.hash()).await.unwrap(), None);
         assert_eq!(users.find_session(&session).await.unwrap(), None);
-        nobody_is_left(at);
+        no_one_is_left(at);
         let left = at.account(&account).await;
         assert_eq!(
             (left.name.as_str(), left.available.thousandths()),

@@ -25,16 +25,16 @@ enum Ending {
 
 /// Where the fault strikes.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum FaultPoint {
     Statement,
     BeforeCommit,
-    /// The commit is sent and not heard, nor is its answer.
+    /// The commit is sent and not acknowledged, nor is its answer.
     WithinCommit,
     AfterCommit,
 }
 
-impl Place {
-    /// Whether the answer is the one of this place: known to have failed, or unknown.
+impl FaultPoint {
+    /// Whether the answer is the one of this point: known to have failed, or unknown.
     fn answers(self, error: &StoreError) -> bool {
         match self {
             Self::Statement | Self::BeforeCommit => matches!(error, StoreError::Unavailable(_)),
@@ -51,12 +51,12 @@ struct World<'a> {
     home: &'a Home,
     account: AccountId,
     faults: Faults,
-    place: Place,
+    point: FaultPoint,
 }
 
 impl<'a> World<'a> {
     /// A new account in a home whose queue is empty.
-    async fn new(home: &'a Home, place: Place) -> Self {
+    async fn new(home: &'a Home, point: FaultPoint) -> Self {
         let clock = Clock::manual(NOON);
         let store = home.open(&clock, Commits::Quick).await;
         let account = store.accounts().create("A customer").await.unwrap().id;
@@ -67,7 +67,7 @@ impl<'a> World<'a> {
             home,
             account,
             faults,
-            place,
+            point,
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> World<'a> {
             );
             match answer {
                 Ok(answer) => return answer,
-                Err(error) if !self.place.answers(&error) => panic!("{:?}: {error}", self.place),
+                Err(error) if !self.point.answers(&error) => panic!("{:?}: {error}", self.point),
                 Err(_) if round % 2 == 0 => {}
                 Err(_) => self.store = self.home.open(&self.clock, Commits::Quick).await,
             }
@@ -216,14 +216,14 @@ impl<'a> World<'a> {
 }
 
 /// Lives through one fault after the other until one lies beyond the end; how many struck.
-async fn every_fault(home: &Home, ending: Ending, place: Place) -> u32 {
+async fn every_fault(home: &Home, ending: Ending, point: FaultPoint) -> u32 {
     for n in 1..1_000 {
-        let mut world = World::new(home, place).await;
-        match place {
-            Place::Statement => world.faults.fail_statement(n),
-            Place::BeforeCommit => world.faults.fail_before_commit(n),
-            Place::WithinCommit => world.faults.lose_commit(n),
-            Place::AfterCommit => world.faults.fail_after_commit(n),
+        let mut world = World::new(home, point).await;
+        match point {
+            FaultPoint::Statement => world.faults.fail_statement(n),
+            FaultPoint::BeforeCommit => world.faults.fail_before_commit(n),
+            FaultPoint::WithinCommit => world.faults.lose_commit(n),
+            FaultPoint::AfterCommit => world.faults.fail_after_commit(n),
         }
         let faults = world.faults.clone();
         world.live(ending).await;
@@ -234,19 +234,23 @@ async fn every_fault(home: &Home, ending: Ending, place: Place) -> u32 {
     panic!("1,000 faults and no end");
 }
 
-async fn all_places(ending: Ending, statements: u32, commits: u32) {
+async fn all_points(ending: Ending, statements: u32, commits: u32) {
     for home in Home::every() {
         let engine = home.engine();
-        let mut points = every_fault(&home, ending, Place::Statement).await;
+        let mut points = every_fault(&home, ending, FaultPoint::Statement).await;
         assert!(
             points >= statements,
             "{engine}, {ending:?}: only {points} statements"
         );
-        for place in [Place::BeforeCommit, Place::WithinCommit, Place::AfterCommit] {
-            let struck = every_fault(&home, ending, place).await;
+        for point in [
+            FaultPoint::BeforeCommit,
+            FaultPoint::WithinCommit,
+            FaultPoint::AfterCommit,
+        ] {
+            let struck = every_fault(&home, ending, point).await;
             assert!(
                 struck >= commits,
-                "{engine}, {ending:?}: only {struck} commits at {place:?}"
+                "{engine}, {ending:?}: only {struck} commits at {point:?}"
             );
             points += struck;
         }
@@ -263,20 +267,20 @@ async fn all_places(ending: Ending, statements: u32, commits: u32) {
 
 #[tokio::test]
 async fn a_success_survives_a_fault_at_every_statement_and_commit() {
-    all_places(Ending::Succeeds, 25, 4).await;
+    all_points(Ending::Succeeds, 25, 4).await;
 }
 
 #[tokio::test]
 async fn a_failure_survives_a_fault_at_every_statement_and_commit() {
-    all_places(Ending::Fails, 25, 5).await;
+    all_points(Ending::Fails, 25, 5).await;
 }
 
 #[tokio::test]
 async fn a_refusal_by_the_claim_survives_a_fault_at_every_statement_and_commit() {
-    all_places(Ending::Refused, 25, 5).await;
+    all_points(Ending::Refused, 25, 5).await;
 }
 
 #[tokio::test]
 async fn an_overdue_task_survives_a_fault_at_every_statement_and_commit() {
-    all_places(Ending::Overdue, 25, 4).await;
+    all_points(Ending::Overdue, 25, 4).await;
 }

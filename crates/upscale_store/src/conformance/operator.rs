@@ -29,7 +29,7 @@ fn own(requests: u32, active: u32, daily: u32) -> OwnLimits {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_of_an_accounts_own_are_exact_and_nobody_elses() {
+async fn limits_of_an_accounts_own_are_exact_and_no_one_elses() {
     on_every_engine(async |at: &Setting| {
         at.plenty_of_slots().await;
         let (account, other) = (at.account_for(60).await, at.account_for(60).await);
@@ -151,11 +151,11 @@ async fn limits_that_are_none_are_refused() {
                 .await;
             assert!(matches!(refused, Err(StoreError::Refused(_))), "{wrong:?}");
         }
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         assert_eq!(
             at.store
                 .operator()
-                .set_limits(&nobody, own(1, 1, 1), &ann())
+                .set_limits(&no_one, own(1, 1, 1), &ann())
                 .await
                 .unwrap(),
             None
@@ -289,11 +289,11 @@ async fn what_is_no_adjustment_or_has_no_reason_is_refused() {
                 "{refused:?}"
             );
         }
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         let outcome = at
             .store
             .operator()
-            .adjust(&nobody, FIVE, "a", &ann())
+            .adjust(&no_one, FIVE, "a", &ann())
             .await
             .unwrap();
         assert_eq!(outcome, AdjustOutcome::NoSuchAccount);
@@ -421,8 +421,8 @@ async fn tasks_of_anyone_are_found_by_id_request_account_and_state() {
             .await
             .unwrap();
         assert_eq!(unknown, None);
-        let nobodys = listed(OperatorTaskFilter::OfRequest(RequestId::random().unwrap())).await;
-        assert_eq!(ids(&nobodys), [] as [&TaskId; 0]);
+        let no_ones = listed(OperatorTaskFilter::OfRequest(RequestId::random().unwrap())).await;
+        assert_eq!(ids(&no_ones), [] as [&TaskId; 0]);
     })
     .await;
 }

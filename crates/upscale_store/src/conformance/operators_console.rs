@@ -97,11 +97,11 @@ async fn a_purchase_by_hand_is_booked_and_recorded_once() {
             "10 credits, reference bank 7".to_owned(),
         );
         assert_eq!(actions(at, &account).await, [expected]);
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         let outcome = at
             .store
             .operator()
-            .book_purchase(&nobody, TEN, "bank 8", &by)
+            .book_purchase(&no_one, TEN, "bank 8", &by)
             .await;
         assert_eq!(outcome.unwrap(), PurchaseOutcome::NoSuchAccount);
     })
@@ -175,11 +175,11 @@ async fn a_link_asked_for_twice_is_one_link_and_one_line() {
             .unwrap();
         assert_eq!(at.store.users().find_reset(&hash).await.unwrap(), None);
         assert_eq!(actions(at, &account).await.len(), 2);
-        let nobody = UserId::random().unwrap();
+        let no_one = UserId::random().unwrap();
         let none = at
             .store
             .operator()
-            .reset_password(&nobody, &later, 60, &by)
+            .reset_password(&no_one, &later, 60, &by)
             .await;
         assert_eq!(none.unwrap(), None);
     })

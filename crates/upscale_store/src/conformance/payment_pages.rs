@@ -3,7 +3,7 @@
 use upscale_core::AccountId;
 
 use super::{
-    payments::{hear, order_of, ordered, paid},
+    payments::{order_of, ordered, paid, send},
     setting::{Setting, on_every_engine},
 };
 use crate::{PaidSession, PaymentCursor, PaymentFilter, PaymentNews};
@@ -23,7 +23,7 @@ async fn an_order_is_found_by_its_account_alone_and_payments_page_by_page() {
         };
         assert_eq!(find(account).await, Some((checkout.clone(), None)));
         assert_eq!(find(&AccountId::random().unwrap()).await, None);
-        hear(at, "evt_0", PaymentNews::Paid(paid(&checkout))).await;
+        send(at, "evt_0", PaymentNews::Paid(paid(&checkout))).await;
         let (_, payment) = find(account).await.unwrap();
         let payment = payment.unwrap();
         assert_eq!((payment.id.as_str(), payment.in_dispute), ("pi_1", false));
@@ -37,7 +37,7 @@ async fn an_order_is_found_by_its_account_alone_and_payments_page_by_page() {
                 payment: format!("pi_{number}"),
                 ..paid(&order_of(at, account).await)
             };
-            hear(at, &format!("evt_{number}"), PaymentNews::Paid(session)).await;
+            send(at, &format!("evt_{number}"), PaymentNews::Paid(session)).await;
         }
         let filter = PaymentFilter::OfAccount(*account);
         let all = at.store.payments().list(&filter, 100).await.unwrap();

@@ -1,5 +1,5 @@
 //! Payments: whatever the order, number and timing of the service's events, the credits are those of what was ordered
-//! and is still paid, once; and a crash at any statement leaves an event wholly heard or not at all.
+//! and is still paid, once; and a crash at any statement leaves an event wholly processed or not at all.
 
 use futures_util::future::join_all;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -87,7 +87,7 @@ fn dispute(step: DisputeStep) -> PaymentNews {
     }
 }
 
-pub(super) async fn hear(at: &Setting, id: &str, news: PaymentNews) -> PaymentOutcome {
+pub(super) async fn send(at: &Setting, id: &str, news: PaymentNews) -> PaymentOutcome {
     at.store
         .payments()
         .record_event(&event(id, news))
@@ -96,7 +96,7 @@ pub(super) async fn hear(at: &Setting, id: &str, news: PaymentNews) -> PaymentOu
 }
 
 async fn assert_noted(at: &Setting, id: &str, news: PaymentNews) {
-    assert_eq!(hear(at, id, news).await, PaymentOutcome::Noted);
+    assert_eq!(send(at, id, news).await, PaymentOutcome::Noted);
 }
 
 async fn listed(at: &Setting, filter: PaymentFilter) -> Vec<PaymentRecord> {
@@ -112,8 +112,8 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
         let account = &checkout.account_id;
-        let heard = hear(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
-        assert_eq!(heard, PaymentOutcome::Credited(*account, HUNDRED));
+        let received = send(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
+        assert_eq!(received, PaymentOutcome::Credited(*account, HUNDRED));
         let standing = at.account(account).await;
         assert_eq!(standing.available, HUNDRED);
         assert_eq!(standing.activated_at, Some(at.store.now()));
@@ -139,7 +139,7 @@ async fn a_paid_order_is_credited_by_its_package_and_opens_access() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_or_payment_heard_many_times_at_once_is_credited_once() {
+async fn an_event_or_payment_received_many_times_at_once_is_credited_once() {
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
         let news = PaymentNews::Paid(paid(&checkout));
@@ -147,15 +147,15 @@ async fn an_event_or_payment_heard_many_times_at_once_is_credited_once() {
         let events: Vec<_> = (0..8)
             .map(|n| event(&format!("evt_{}", n / 2), news.clone()))
             .collect();
-        let heard = join_all(
+        let received = join_all(
             events
                 .iter()
                 .map(|event| at.store.payments().record_event(event)),
         )
         .await;
-        let heard: Vec<_> = heard.into_iter().map(Result::unwrap).collect();
+        let received: Vec<_> = received.into_iter().map(Result::unwrap).collect();
         let count = |wanted: &dyn Fn(&PaymentOutcome) -> bool| {
-            heard.iter().filter(|one| wanted(one)).count()
+            received.iter().filter(|one| wanted(one)).count()
         };
         assert_eq!(count(&|one| matches!(one, PaymentOutcome::Credited(..))), 1);
         assert_eq!(count(&|one| *one == PaymentOutcome::Noted), 3);
@@ -166,10 +166,10 @@ async fn an_event_or_payment_heard_many_times_at_once_is_credited_once() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_its_order_credits_nobody_and_waits_for_an_operator() {
+async fn what_does_not_fit_its_order_credits_no_one_and_waits_for_an_operator() {
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
-        let other = at.store.accounts().create("Somebody else").await.unwrap().id;
+        let other = at.store.accounts().create("Someone else").await.unwrap().id;
         let right = paid(&checkout);
         let wrong = [
             PaidSession { price: 999, ..right.clone() },
@@ -179,8 +179,8 @@ async fn what_does_not_fit_its_order_credits_nobody_and_waits_for_an_operator() 
             PaidSession { checkout: CheckoutId::random().unwrap(), ..right.clone() },
         ];
         for (n, session) in wrong.into_iter().enumerate() {
-            let heard = hear(at, &format!("evt_{n}"), PaymentNews::Paid(session)).await;
-            assert!(matches!(heard, PaymentOutcome::Refused(_)), "{heard:?}");
+            let received = send(at, &format!("evt_{n}"), PaymentNews::Paid(session)).await;
+            assert!(matches!(received, PaymentOutcome::Refused(_)), "{received:?}");
         }
         for account in [&checkout.account_id, &other] {
             assert_eq!(available(at, account).await, 0);
@@ -207,10 +207,10 @@ async fn an_order_is_credited_for_one_payment() {
             payment: "pi_2".to_owned(),
             ..first.clone()
         };
-        hear(at, "evt_1", PaymentNews::Paid(first)).await;
-        let heard = hear(at, "evt_2", PaymentNews::Paid(second)).await;
+        send(at, "evt_1", PaymentNews::Paid(first)).await;
+        let received = send(at, "evt_2", PaymentNews::Paid(second)).await;
         assert_eq!(
-            heard,
+            received,
             PaymentOutcome::Refused("the order was paid before, by pi_1".to_owned())
         );
         assert_eq!(available(at, &checkout.account_id).await, 100_000);
@@ -224,22 +224,22 @@ async fn refunds_take_back_in_proportion_never_twice_and_below_zero_if_need_be()
         at.plenty_of_slots().await;
         let checkout = ordered(at).await;
         let account = &checkout.account_id;
-        hear(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
+        send(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
         at.accepted(account, "spent").await;
         at.succeed(&at.claimed().await).await;
         let taken = |thousandths| {
             PaymentOutcome::TakenBack(*account, Credits::from_thousandths(thousandths))
         };
-        assert_eq!(hear(at, "evt_2", charge_returned(250)).await, taken(25_000));
+        assert_eq!(send(at, "evt_2", charge_returned(250)).await, taken(25_000));
         // The same quarter told by its refund, and by its charge again.
         assert_noted(at, "evt_3", refund("re_1", 250, false)).await;
         assert_noted(at, "evt_4", charge_returned(250)).await;
         assert_eq!(
-            hear(at, "evt_2", charge_returned(250)).await,
+            send(at, "evt_2", charge_returned(250)).await,
             PaymentOutcome::Repeated
         );
         assert_eq!(
-            hear(at, "evt_5", refund("re_2", 750, false)).await,
+            send(at, "evt_5", refund("re_2", 750, false)).await,
             taken(75_000)
         );
         assert_noted(at, "evt_6", charge_returned(1_000)).await;
@@ -268,7 +268,7 @@ async fn money_told_back_before_it_was_told_paid_is_taken_back_at_once() {
         assert_noted(at, "evt_1", charge_returned(400)).await;
         let all = listed(at, PaymentFilter::All).await;
         assert_eq!(all[0].state, PaymentState::Unknown);
-        hear(at, "evt_2", PaymentNews::Paid(paid(&checkout))).await;
+        send(at, "evt_2", PaymentNews::Paid(paid(&checkout))).await;
         assert_eq!(available(at, &checkout.account_id).await, 60_000);
         let lines = at
             .store
@@ -287,17 +287,17 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
     on_every_engine(async |at: &Setting| {
         let checkout = ordered(at).await;
         let account = &checkout.account_id;
-        hear(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
-        hear(at, "evt_2", refund("re_1", 500, false)).await;
+        send(at, "evt_1", PaymentNews::Paid(paid(&checkout))).await;
+        send(at, "evt_2", refund("re_1", 500, false)).await;
         assert_eq!(available(at, account).await, 50_000);
         let fifty = Credits::from_thousandths(50_000);
         assert_eq!(
-            hear(at, "evt_3", refund("re_1", 500, true)).await,
+            send(at, "evt_3", refund("re_1", 500, true)).await,
             PaymentOutcome::Reinstated(*account, fifty)
         );
         // Told late, it stays failed.
         assert_noted(at, "evt_4", refund("re_1", 500, false)).await;
-        hear(at, "evt_5", dispute(DisputeStep::Withdrawn)).await;
+        send(at, "evt_5", dispute(DisputeStep::Withdrawn)).await;
         assert_eq!(available(at, account).await, 0);
         let found = at
             .store
@@ -306,7 +306,7 @@ async fn a_refund_that_fails_and_a_dispute_that_is_won_give_the_credits_again() 
             .await
             .unwrap();
         assert!(found.unwrap().1.unwrap().in_dispute);
-        hear(at, "evt_6", dispute(DisputeStep::Reinstated)).await;
+        send(at, "evt_6", dispute(DisputeStep::Reinstated)).await;
         assert_eq!(available(at, account).await, 100_000);
         assert_noted(at, "evt_7", dispute(DisputeStep::Withdrawn)).await;
         let paid = listed(at, PaymentFilter::All).await;
@@ -342,7 +342,7 @@ async fn whatever_the_order_of_events_the_end_is_the_same() {
             shuffle(&mut news, &mut order);
             for (n, news) in news.into_iter().enumerate() {
                 let news = of_payment(news, &payment, round);
-                hear(at, &format!("evt_{round}_{n}"), news).await;
+                send(at, &format!("evt_{round}_{n}"), news).await;
                 at.check_books().await;
             }
             // One tenth is refunded for good.
@@ -436,9 +436,9 @@ async fn a_crash_at_any_statement_or_commit_leaves_an_event_whole_or_unheard() {
 /// As the service does: told "unavailable", it sends the event again.
 async fn insist(at: &Setting, event: &PaymentEvent) {
     for _ in 0..3 {
-        let heard = at.store.payments().record_event(event).await;
+        let received = at.store.payments().record_event(event).await;
         at.check_books().await;
-        match heard {
+        match received {
             Ok(_) => return,
             Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {}
             Err(error) => panic!("{error}"),
@@ -462,11 +462,11 @@ async fn twenty_orders_an_hour_and_no_more() {
         assert_eq!(refused, 30 - limits::CHECKOUTS_PER_HOUR as usize);
         at.clock.advance_seconds(3_600);
         order_of(at, &account).await;
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         let outcome = at
             .store
             .payments()
-            .open_checkout(&nobody, &package)
+            .open_checkout(&no_one, &package)
             .await
             .unwrap();
         assert_eq!(outcome, CheckoutOutcome::NoSuchAccount);

@@ -297,7 +297,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A worker's word about one of its claims, which may long be another's.
+    /// A worker's report about one of its claims, which may long be another's.
     async fn speak(&mut self, step: &Step, crash: Crash) {
         let (Step::Heartbeat { claim }
         | Step::Release { claim }
@@ -315,13 +315,13 @@ impl<'a> Case<'a> {
             return;
         };
         let answer = self
-            .ask(crash, async |store| say(store, step, &task, attempt).await)
+            .ask(crash, async |to| report(to, step, &task, attempt).await)
             .await;
         if crash == Crash::BeforeCommit {
             return;
         }
         let now = self.now();
-        let heard = match *step {
+        let received = match *step {
             Step::Heartbeat { .. } => self.model.heartbeat(at, attempt, now),
             Step::Release { .. } => self.model.release(at, attempt, now),
             Step::Retry { crash, seconds, .. } => {
@@ -332,8 +332,8 @@ impl<'a> Case<'a> {
             _ => self.model.fail(at, attempt),
         };
         if let Some(answer) = answer {
-            assert_eq!(answer == FenceOutcome::Done, heard, "{step:?}");
-            if heard && matches!(step, Step::Fail { .. }) {
+            assert_eq!(answer == FenceOutcome::Done, received, "{step:?}");
+            if received && matches!(step, Step::Fail { .. }) {
                 self.model.refund_these(&[at]);
             }
         }
@@ -373,7 +373,7 @@ impl<'a> Case<'a> {
     }
 }
 
-async fn say(
+async fn report(
     store: &Store,
     step: &Step,
     task: &TaskId,

@@ -90,11 +90,11 @@ async fn a_reference_of_another_account_or_amount_is_taken() {
 #[tokio::test]
 async fn what_is_no_purchase_is_refused() {
     on_every_engine(async |at: &Setting| {
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         let answer = at
             .store
             .accounts()
-            .credit(&nobody, TEN, "payment 1")
+            .credit(&no_one, TEN, "payment 1")
             .await
             .unwrap();
         assert_eq!(answer, PurchaseOutcome::NoSuchAccount);
@@ -183,8 +183,8 @@ async fn accounts_are_listed_oldest_first_and_names_have_1_to_100_characters() {
         for name in ["", &"a".repeat(limits::NAME_CHARS_MAX + 1)] {
             assert!(at.store.accounts().create(name).await.is_err());
         }
-        let nobody = AccountId::random().unwrap();
-        assert_eq!(at.store.accounts().find(&nobody).await.unwrap(), None);
+        let no_one = AccountId::random().unwrap();
+        assert_eq!(at.store.accounts().find(&no_one).await.unwrap(), None);
     })
     .await;
 }

@@ -130,7 +130,7 @@ async fn assert_lost(at: &Setting, stale: &Claim) {
 }
 
 #[tokio::test]
-async fn no_word_of_a_lost_claim_is_heard() {
+async fn no_report_of_a_lost_claim_takes_effect() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(2).await;
         let task = at.accepted(&account, "the key").await;
@@ -158,7 +158,7 @@ async fn no_word_of_a_lost_claim_is_heard() {
 }
 
 #[tokio::test]
-async fn an_expired_lease_that_nobody_took_over_is_still_heard() {
+async fn an_expired_lease_that_no_one_took_over_is_still_acknowledged() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         at.accepted(&account, "the key").await;
@@ -286,7 +286,7 @@ async fn a_job_added_before_anyone_waits_still_wakes_the_claimer() {
 }
 
 #[tokio::test]
-async fn a_source_that_todays_rules_refuse_fails_and_refunds_and_holds_nobody_up() {
+async fn a_source_that_todays_rules_refuse_fails_and_refunds_and_holds_no_one_up() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(2).await;
         let refused = at.accepted(&account, "refused").await;

@@ -150,7 +150,7 @@ async fn a_sweep_forgets_sessions_links_and_tries_whose_time_is_over() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_and_ended_one_by_one_and_nobody_elses() {
+async fn sessions_are_listed_and_ended_one_by_one_and_no_one_elses() {
     on_every_engine(async |at: &Setting| {
         let (ann, bob) = (
             signed_up(at, "list-ann").await,

@@ -85,7 +85,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Die),
         2 => Just(Step::FinishRefunds),
         5 => Just(Step::Reap),
-        // Twice the lease's end: only when it passes can a word be stale.
+        // Twice the lease's end: only when it passes can a report be stale.
         16 => prop::sample::select(vec![1, 10, 59, 60, 61, 60, 61, 200, 271, 43_200, -45, -3_600])
             .prop_map(|seconds| Step::Advance { seconds }),
         1 => Just(Step::Reopen),

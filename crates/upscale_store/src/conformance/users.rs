@@ -48,7 +48,7 @@ async fn who_signs_up_has_an_account_that_has_not_paid() {
 }
 
 #[tokio::test]
-async fn an_account_may_have_several_users_and_nobody_joins_one_that_is_not_there() {
+async fn an_account_may_have_several_users_and_no_one_joins_one_that_is_not_there() {
     on_every_engine(async |at: &Setting| {
         let account = at.account_for(1).await;
         for name in ["ann", "bob"] {
@@ -59,9 +59,9 @@ async fn an_account_may_have_several_users_and_nobody_joins_one_that_is_not_ther
             };
             assert_eq!((&user.account_id, &user.password_hash), (&account, &None));
         }
-        let nobody = AccountId::random().unwrap();
+        let no_one = AccountId::random().unwrap();
         let address = email("eve");
-        let made = at.store.users().create(Some(&nobody), &address, None);
+        let made = at.store.users().create(Some(&no_one), &address, None);
         assert_eq!(made.await.unwrap(), UserOutcome::NoSuchAccount);
         assert_eq!(at.store.users().find(&email("eve")).await.unwrap(), None);
     })

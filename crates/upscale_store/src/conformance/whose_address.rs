@@ -54,8 +54,8 @@ async fn a_link_proves_its_own_users_address_once_and_in_its_time() {
 }
 
 #[tokio::test]
-async fn a_reset_takes_everything_from_whoever_had_not_proved_the_address_and_nothing_from_who_had()
-{
+async fn a_reset_takes_everything_from_anyone_who_had_not_proved_the_address_and_nothing_from_who_had()
+ {
     on_every_engine(async |at: &Setting| {
         let ann = signed_up(at, "ann").await;
         let (users, accounts) = (at.store.users(), at.store.accounts());
@@ -143,8 +143,8 @@ async fn a_user_is_known_by_twenty_browsers_each_for_its_time_and_no_other_users
         }
         let knows = async |browser| users.knows_browser(&email("ann"), browser).await.unwrap();
         assert!(!knows(&browsers[0]).await && knows(&browsers[1]).await);
-        let nobodys = token();
-        assert!(knows(&browsers[20]).await && !knows(&nobodys).await);
+        let no_ones = token();
+        assert!(knows(&browsers[20]).await && !knows(&no_ones).await);
         assert!(
             !users
                 .knows_browser(&email("bob"), &browsers[20])

@@ -40,7 +40,7 @@ pub enum AdjustOutcome {
     ReferenceTaken,
     /// More was to be taken than is available; nothing changed.
     TooLittle {
-        /// What there is.
+        /// Credits that could be taken, fewer than asked for.
         available: Credits,
     },
     /// There is no such account.
@@ -52,7 +52,7 @@ pub enum AdjustOutcome {
 pub enum RefundOutcome {
     /// The credits are back now.
     Refunded,
-    /// They were before.
+    /// An earlier refund had returned them; nothing changed.
     AlreadyRefunded,
     /// Nothing is owed: the task is processing or succeeded.
     NotFailed,
@@ -69,9 +69,9 @@ pub enum ActionKind {
     Limits,
     /// Returned the credits of a failed task.
     Refund,
-    /// Booked a purchase.
+    /// Booked credits for money received outside of Stripe.
     Credit,
-    /// Revoked a key.
+    /// Revoked one API key of the account.
     Revoke,
     /// Made a link that sets a new password.
     Reset,
@@ -108,19 +108,19 @@ impl ActionKind {
 /// One thing an operator did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorAction {
-    /// Order of writing.
+    /// Position in the audit trail; grows with every action.
     pub sequence: i64,
-    /// When.
+    /// When it was committed, by the store's clock.
     pub at: Timestamp,
-    /// To which account.
+    /// The account that was changed.
     pub account_id: AccountId,
-    /// Who.
+    /// Name of the operator: from `--operator`, or as typed at sign-in, with the user's number where the socket gives it.
     pub operator: String,
-    /// What.
+    /// Kind of change.
     pub action: ActionKind,
     /// Amounts, limits and ids, in words.
     pub detail: String,
-    /// Why.
+    /// Reason that the operator gave; required.
     pub reason: String,
 }
 
@@ -129,7 +129,7 @@ pub struct OperatorAction {
 pub struct AccountCursor {
     /// When it was made.
     pub created_at: Timestamp,
-    /// Its name.
+    /// Identifier of that account, for those of the same moment.
     pub id: AccountId,
 }
 
@@ -155,22 +155,22 @@ pub struct OperatorTask {
     pub source_url: String,
     /// The request that created it.
     pub request_id: RequestId,
-    /// When it ended.
+    /// When the task succeeded or failed; none while it is processing.
     pub finished_at: Option<Timestamp>,
-    /// While work is owed.
+    /// Its job in the queue; none once the task has ended.
     pub job: Option<JobRecord>,
 }
 
 /// How far the work on a task is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRecord {
-    /// Claims so far.
+    /// Number of the latest attempt; 0 before the first claim.
     pub attempt: u32,
     /// Attempts that ended in a failure that may pass.
     pub transient_failures: u32,
-    /// Interrupted attempts.
+    /// Attempts whose child crashed.
     pub crashes: u32,
-    /// Who has it; none while it waits.
+    /// Identifier of the worker that has claimed it; none while it waits.
     pub worker: Option<String>,
 }
 
@@ -196,9 +196,9 @@ pub struct LedgerSum {
     pub debit: Purse,
     /// The purse they entered.
     pub credit: Purse,
-    /// How many.
+    /// Number of ledger lines.
     pub transfers: u64,
-    /// How much in all.
+    /// Sum of their amounts, ≥ 0.
     pub amount: Credits,
 }
 

@@ -382,7 +382,7 @@ async fn payment_facts(tx: &Tx, payment: &str) -> Result<PaymentFacts, StoreErro
 async fn returns(tx: &Tx, payment: &str) -> Result<Returns, StoreError> {
     let found = tx
         .find(
-            "SELECT (SELECT returned FROM payment WHERE id = $1) AS told,
+            "SELECT (SELECT returned FROM payment WHERE id = $1) AS returned_before,
                  CAST(coalesce(sum(CASE WHEN kind = 'refund' AND undone = 0 THEN amount END), 0) AS BIGINT) AS refunds,
                  CAST(coalesce(sum(CASE WHEN kind = 'refund' THEN undone END), 0) AS BIGINT) AS failed,
                  CAST(coalesce(sum(CASE WHEN kind = 'dispute' AND undone = 0 THEN amount END), 0) AS BIGINT)
@@ -391,7 +391,7 @@ async fn returns(tx: &Tx, payment: &str) -> Result<Returns, StoreError> {
             &[&payment],
             |row| {
                 Ok(Returns {
-                    told_by_charge: row.number("told")?,
+                    returned_by_charge: row.number("returned_before")?,
                     refunds: row.number("refunds")?,
                     a_refund_failed: row.flag("failed")?,
                     disputes: row.number("disputes")?,

@@ -43,11 +43,11 @@ pub enum CheckoutOutcome {
 /// One event of the payment service, its signature checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentEvent {
-    /// Its own id (`evt_…`), heard once; at most 100 bytes.
+    /// Stripe's id of the event (`evt_…`), at most 100 bytes; each is processed once.
     pub id: String,
     /// What the service calls it.
     pub kind: String,
-    /// What it tells.
+    /// What happened to which payment.
     pub news: PaymentNews,
 }
 
@@ -58,29 +58,29 @@ pub enum PaymentNews {
     Paid(PaidSession),
     /// So much of a payment went back to the payer, in all.
     ChargeReturned {
-        /// The payment.
+        /// Stripe's id of the payment (`pi_…`).
         payment: String,
-        /// The sum of its refunds.
+        /// Sum of its refunds so far, in the currency's smallest unit.
         returned: i64,
     },
     /// One refund of a payment.
     Refund {
-        /// The payment.
+        /// Stripe's id of the payment (`pi_…`).
         payment: String,
-        /// The refund (`re_…`).
+        /// Stripe's id of the refund (`re_…`).
         refund: String,
-        /// How much.
+        /// In the currency's smallest unit, > 0.
         amount: i64,
         /// Whether it came to nothing: the money is ours again.
         failed: bool,
     },
     /// A dispute moved money.
     Dispute {
-        /// The payment.
+        /// Stripe's id of the payment (`pi_…`).
         payment: String,
-        /// The dispute (`dp_…`).
+        /// Stripe's id of the dispute (`dp_…`).
         dispute: String,
-        /// How much.
+        /// In the currency's smallest unit, > 0.
         amount: i64,
         /// From us, or back to us.
         step: DisputeStep,
@@ -101,15 +101,15 @@ pub enum DisputeStep {
 /// A paid order as the payment service tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaidSession {
-    /// The payment.
+    /// Stripe's id of the payment (`pi_…`).
     pub payment: String,
     /// The order it names.
     pub checkout: CheckoutId,
     /// The account it names.
     pub account: String,
-    /// What was paid in all.
+    /// Total paid, in the currency's smallest unit.
     pub price: i64,
-    /// In which currency.
+    /// ISO 4217 code, as the payment service reports it.
     pub currency: Currency,
     /// The invoice (`in_…`), where one was made.
     pub invoice: Option<String>,
@@ -128,7 +128,7 @@ pub enum PaymentOutcome {
     Reinstated(AccountId, Credits),
     /// Remembered; no credits moved.
     Noted,
-    /// This event was heard before; nothing changed.
+    /// This event was processed before; nothing changed.
     Repeated,
 }
 
@@ -137,30 +137,30 @@ pub enum PaymentOutcome {
 pub enum PaymentState {
     /// Money that went back was reported, and never that it came.
     Unknown,
-    /// It was credited.
+    /// The account has the credits of its order.
     Credited,
     /// It did not fit its order, for this reason.
     Refused(String),
 }
 
-/// One payment.
+/// A payment, as its events have told it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentRecord {
     /// `pi_…`, also the purchase's reference in the ledger.
     pub id: String,
-    /// Where it stands.
+    /// Credited, refused, or known by refunds alone.
     pub state: PaymentState,
-    /// When it was first heard of.
+    /// When its first event was processed, by the store's clock.
     pub first_at: Timestamp,
-    /// Whose it is, where that is known.
+    /// The account that ordered it; none where no order fits.
     pub account_id: Option<AccountId>,
-    /// The package's name.
+    /// Name of the package that was ordered; none where no order fits.
     pub package: Option<String>,
     /// What was paid, in the currency's smallest unit.
     pub price: Option<(i64, Currency)>,
     /// What it was credited with.
     pub credits: Option<Credits>,
-    /// The invoice (`in_…`).
+    /// Stripe's id of the invoice (`in_…`), where one was made.
     pub invoice: Option<String>,
     /// Credits that are gone again.
     pub taken_back: Credits,
@@ -171,7 +171,7 @@ pub struct PaymentRecord {
 /// Where a list of payments goes on: after this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaymentCursor {
-    /// Its first mention.
+    /// `first_at` of the last payment of the page before.
     pub first_at: Timestamp,
     /// Its id, for those of the same moment.
     pub id: String,
@@ -180,9 +180,9 @@ pub struct PaymentCursor {
 /// Which payments to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaymentFilter {
-    /// Everyone's.
+    /// Payments of all accounts, and those without one.
     All,
-    /// One account's.
+    /// Payments of one account.
     OfAccount(AccountId),
     /// Those that wait for an operator.
     Refused,

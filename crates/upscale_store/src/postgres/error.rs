@@ -44,7 +44,7 @@ pub(super) enum NoAnswer {
 impl From<NoAnswer> for StoreError {
     fn from(no_answer: NoAnswer) -> Self {
         match no_answer {
-            NoAnswer::InTime(patience) => Self::Unavailable(silence(patience)),
+            NoAnswer::InTime(wait_max) => Self::Unavailable(silence(wait_max)),
             NoAnswer::But(error) => error.into(),
         }
     }
@@ -55,13 +55,13 @@ impl NoAnswer {
     /// which may be after the commit.
     pub(super) fn after_commit(self) -> StoreError {
         let error = match self {
-            Self::InTime(patience) => return StoreError::OutcomeUnknown(silence(patience)),
+            Self::InTime(wait_max) => return StoreError::OutcomeUnknown(silence(wait_max)),
             Self::But(error) => error,
         };
-        let said = error.as_db_error();
-        let is_undone = said.is_some_and(|said| {
-            said.parsed_severity() == Some(Severity::Error)
-                && *said.code() != SqlState::TRANSACTION_RESOLUTION_UNKNOWN
+        let reported = error.as_db_error();
+        let is_undone = reported.is_some_and(|reported| {
+            reported.parsed_severity() == Some(Severity::Error)
+                && *reported.code() != SqlState::TRANSACTION_RESOLUTION_UNKNOWN
         });
         match is_undone {
             true => error.into(),
@@ -70,8 +70,8 @@ impl NoAnswer {
     }
 }
 
-fn silence(patience: Duration) -> String {
-    let seconds = patience.as_secs();
+fn silence(wait_max: Duration) -> String {
+    let seconds = wait_max.as_secs();
     format!("the database did not answer within {seconds} s")
 }
 
@@ -96,7 +96,7 @@ fn is_conversion(words: &str) -> bool {
 /// message: its detail and hint quote rows, which hold idempotency keys and customers' URLs, and this is logged.
 pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
     let mut words = match error.downcast_ref::<DbError>() {
-        Some(said) => format!("{} {}", said.code().code(), said.message()),
+        Some(reported) => format!("{} {}", reported.code().code(), reported.message()),
         None => error.to_string(),
     };
     if let Some(cause) = error.source() {

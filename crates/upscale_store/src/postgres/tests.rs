@@ -13,7 +13,7 @@ use crate::{
     conformance::{
         home::{
             Commits, Home,
-            postgres_server::{PostgresServer, start_or_say},
+            postgres_server::{PostgresServer, start_if_installed},
         },
         setting::{NOON, Setting, example, idempotency_key, result_file},
     },
@@ -145,7 +145,7 @@ async fn a_caller_that_goes_away_leaves_nothing_behind_and_no_connection_unusabl
 }
 
 #[tokio::test]
-async fn a_transaction_that_somebody_left_open_is_named() {
+async fn a_transaction_that_someone_left_open_is_named() {
     let Some(at) = postgres().await else { return };
     assert_eq!(
         at.store.operator().list_old_transactions(0).await.unwrap(),
@@ -244,7 +244,9 @@ async fn the_queries_for_autoscaling_say_what_is_owed() {
 
 #[tokio::test]
 async fn a_server_that_dies_is_unavailable_and_loses_nothing_that_was_answered() {
-    let Some(server) = start_or_say() else { return };
+    let Some(server) = start_if_installed() else {
+        return;
+    };
     server.create_database("dies", None);
     let options = StoreOptions::default();
     let opened = Store::open_postgres(&server.url("dies"), 4, Clock::System, options).await;
@@ -287,10 +289,10 @@ async fn without_a_hand_the_servers_clock_counts() {
             .await
             .unwrap(),
     );
-    let said =
+    let reported =
         home.try_sql("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)");
-    let said: i64 = said.unwrap().parse().unwrap();
-    let apart = store.now().micros() - said;
+    let reported: i64 = reported.unwrap().parse().unwrap();
+    let apart = store.now().micros() - reported;
     assert!(
         apart.abs() < 60_000_000,
         "{apart} microseconds from the server"
@@ -314,7 +316,7 @@ fn certificates(name: &str) -> (String, String, String) {
 }
 
 fn server_with_certificate(certificate: &str, key: &str) -> Option<PostgresServer> {
-    let server = start_or_say()?;
+    let server = start_if_installed()?;
     for (name, text) in [("server.crt", certificate), ("server.key", key)] {
         let path = server.data().join(name);
         std::fs::write(&path, text).unwrap();
@@ -339,13 +341,13 @@ async fn sslmode_is_honoured() {
         return;
     };
     let folder = tempfile::TempDir::new().unwrap();
-    let (known, stranger) = (
+    let (known, untrusted) = (
         folder.path().join("known.pem"),
-        folder.path().join("stranger.pem"),
+        folder.path().join("untrusted.pem"),
     );
     std::fs::write(&known, root).unwrap();
-    std::fs::write(&stranger, certificates("localhost").0).unwrap();
-    let (known, stranger) = (known.display(), stranger.display());
+    std::fs::write(&untrusted, certificates("localhost").0).unwrap();
+    let (known, untrusted) = (known.display(), untrusted.display());
     for (host, flags, expected) in [
         ("127.0.0.1", "sslmode=disable".to_owned(), Some("false")),
         ("127.0.0.1", "sslmode=prefer".to_owned(), Some("true")),
@@ -357,7 +359,7 @@ async fn sslmode_is_honoured() {
         ),
         (
             "127.0.0.1",
-            format!("sslmode=require&sslrootcert={stranger}"),
+            format!("sslmode=require&sslrootcert={untrusted}"),
             None,
         ),
         (
@@ -372,7 +374,7 @@ async fn sslmode_is_honoured() {
         ),
         (
             "localhost",
-            format!("sslmode=verify-full&sslrootcert={stranger}"),
+            format!("sslmode=verify-full&sslrootcert={untrusted}"),
             None,
         ),
         ("localhost", "sslmode=verify-full".to_owned(), None),
@@ -393,7 +395,7 @@ async fn sslmode_is_honoured() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_answers_is_unavailable_and_says_no_password() {
+async fn an_address_where_no_one_answers_is_unavailable_and_says_no_password() {
     let url = "postgres://upscale:hunter22@127.0.0.1:1/nothing";
     let opened = Store::open_postgres(url, 1, Clock::System, StoreOptions::default()).await;
     let Err(StoreError::Unavailable(words)) = opened else {

@@ -40,7 +40,7 @@ const PARTS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 /// Where a bucket is and how to enter it.
 #[derive(Debug, Clone, Default)]
 pub struct BucketOptions {
-    /// `s3://bucket` or `s3://bucket/prefix`.
+    /// Where results lie: `s3://bucket` or `s3://bucket/prefix`.
     pub url: String,
     /// Variables as the AWS tools know them, such as `AWS_REGION`, `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`; others
     /// are ignored.
@@ -110,17 +110,17 @@ impl Bucket {
     /// Each try writes the same bytes under the same name, so one that was given up does no harm.
     pub(super) async fn put(&self, key: &Key, bytes: Bytes) -> Result<(), StoreError> {
         let transfer = bytes.len() as f64 / f64::from(PUT_BYTES_PER_SECOND);
-        let patience = PUT_TIMEOUT + Duration::from_secs_f64(transfer);
+        let wait_max = PUT_TIMEOUT + Duration::from_secs_f64(transfer);
         for _ in 0..=RETRIES {
             let put = self
                 .files
                 .put_opts(key, bytes.clone().into(), put_options());
-            if let Ok(put) = timeout(patience, put).await {
+            if let Ok(put) = timeout(wait_max, put).await {
                 return put.map(drop).map_err(failed);
             }
         }
         Err(StoreError::Unavailable(format!(
-            "the storage did not answer {} times within {patience:?}",
+            "the storage did not answer {} times within {wait_max:?}",
             RETRIES + 1
         )))
     }

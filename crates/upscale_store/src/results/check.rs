@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use reqwest::{Client, Method, Response, header};
 use upscale_core::random_token;
 
-use super::{Link, Place, Results, failed, result_name};
+use super::{Link, Results, Storage, failed, result_name};
 use crate::StoreError;
 
 /// One thing that was tried.
@@ -36,7 +36,7 @@ impl Results {
         let name = random_token().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let bytes: Bytes = (0..SIZE_BYTES).map(|at| (at % 251) as u8).collect();
         let mut steps = Vec::new();
-        let mut say = |what, tried: Tried| {
+        let mut report = |what, tried: Tried| {
             steps.push(CheckStep {
                 what,
                 problem: tried.err(),
@@ -44,36 +44,36 @@ impl Results {
             steps.last().is_some_and(|step| step.problem.is_none())
         };
         let put = self.put(&name, bytes.clone()).await;
-        if !say("write a file", allowed(put, "s3:PutObject")) {
+        if !report("write a file", allowed(put, "s3:PutObject")) {
             return Ok(steps);
         }
-        say("find it", self.check_size(&name).await);
-        say("read it back", self.check_bytes(&name, None, &bytes).await);
+        report("find it", self.check_size(&name).await);
+        report("read it back", self.check_bytes(&name, None, &bytes).await);
         let part = Some(1_000..2_000);
-        say(
+        report(
             "read a part of it",
             self.check_bytes(&name, part, &bytes[1_000..2_000]).await,
         );
-        say("list it", self.check_listed(&name).await);
-        if matches!(self.place, Place::Bucket(_)) {
-            say(
+        report("list it", self.check_listed(&name).await);
+        if matches!(self.storage, Storage::Bucket(_)) {
+            report(
                 "download it by a link",
                 self.check_link(&name, &bytes).await,
             );
-            say(
+            report(
                 "ask for its size by a link",
                 self.check_head_link(&name).await,
             );
-            say(
+            report(
                 "be refused without a signature",
                 self.check_unsigned(&name).await,
             );
         }
-        say(
+        report(
             "remove it",
             allowed(self.delete(&name).await, "s3:DeleteObject"),
         );
-        say("find it gone", self.check_gone(&name).await);
+        report("find it gone", self.check_gone(&name).await);
         Ok(steps)
     }
 
@@ -106,9 +106,9 @@ impl Results {
 
     /// Through the listing itself, not the part that this hour's search takes.
     async fn check_listed(&self, name: &str) -> Tried {
-        let listed = match &self.place {
-            Place::Directory(_) => self.files.list(None),
-            Place::Bucket(bucket) => bucket.list_from(&name[..8]),
+        let listed = match &self.storage {
+            Storage::Directory(_) => self.files.list(None),
+            Storage::Bucket(bucket) => bucket.list_from(&name[..8]),
         };
         let found: Vec<_> = listed.map(|one| one.map_err(failed)).collect().await;
         let found: Result<Vec<_>, _> = found.into_iter().collect();
@@ -173,7 +173,7 @@ impl Results {
         let bare = url.split('?').next().unwrap_or_default();
         let status = ask(Method::GET, bare).await?.status();
         expect(!status.is_success(), || {
-            "the bucket is public: anybody who knows a name may read a file".to_owned()
+            "the bucket is public: anyone who knows a name may read a file".to_owned()
         })
     }
 

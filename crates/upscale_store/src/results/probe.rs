@@ -4,11 +4,11 @@ use std::{fs, io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc, time::Dur
 
 use tokio::time::timeout;
 
-use super::{Place, Results, cannot_read};
+use super::{Results, Storage, cannot_read};
 use crate::StoreError;
 
 /// A storage that takes longer for a few bytes is of no use for a result.
-const PATIENCE: Duration = Duration::from_secs(3);
+const WAIT_MAX: Duration = Duration::from_secs(3);
 /// No result: sweeps and listings leave it alone.
 pub(super) const FILE_NAME: &str = "probe";
 
@@ -19,17 +19,17 @@ impl Results {
     /// # Errors
     /// [`StoreError::Unavailable`] when they could not be written within three seconds.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        let tried = timeout(PATIENCE, self.write_probe()).await;
+        let tried = timeout(WAIT_MAX, self.write_probe()).await;
         tried.unwrap_or_else(|_| {
-            let what = format!("the storage did not answer within {PATIENCE:?}");
+            let what = format!("the storage did not answer within {WAIT_MAX:?}");
             Err(StoreError::Unavailable(what))
         })
     }
 
     async fn write_probe(&self) -> Result<(), StoreError> {
-        let directory = match &self.place {
-            Place::Bucket(bucket) => return bucket.probe().await,
-            Place::Directory(directory) => Arc::clone(directory),
+        let directory = match &self.storage {
+            Storage::Bucket(bucket) => return bucket.probe().await,
+            Storage::Directory(directory) => Arc::clone(directory),
         };
         let Ok(alone) = Arc::clone(&self.probing).try_lock_owned() else {
             let what = "an earlier write has not come back".to_owned();

@@ -27,7 +27,7 @@ pub struct TaskRecord {
     pub source_url: SourceUrl,
     /// The create request that ordered it.
     pub request_id: String,
-    /// When it ended.
+    /// When the task ended; none while it is processing.
     pub finished_at: Option<Timestamp>,
     /// Whether retention has removed the result's bytes.
     pub result_removed: bool,
@@ -69,13 +69,13 @@ impl Spent {
 /// Which tasks a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskFilter {
-    /// All of them.
+    /// Tasks in any state.
     All,
-    /// Not ended yet.
+    /// Tasks that have not ended.
     Processing,
-    /// With a result.
+    /// Tasks with a result, charged.
     Succeeded,
-    /// Without one, refunded.
+    /// Tasks without a result, refunded.
     Failed,
 }
 
@@ -108,14 +108,14 @@ impl TaskFilter {
 pub struct TaskCursor {
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// Its name.
+    /// Identifier of that task, for those of the same moment.
     pub id: TaskId,
 }
 
 /// What a search among an account's tasks asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSearch {
-    /// In which state.
+    /// States of the tasks to list.
     pub filter: TaskFilter,
     /// At this scale alone.
     pub scale: Option<Scale>,

@@ -102,8 +102,8 @@ async fn settle(
 ) -> Result<FenceOutcome, StoreError> {
     let sql = "DELETE FROM job WHERE task_id = $1 AND attempt = $2 AND worker IS NOT NULL";
     let fence: Params<'_> = &[task, &attempt];
-    let (heard, pace) = try_join!(fenced(tx, sql, fence), lock_pace(tx))?;
-    if heard == FenceOutcome::Lost {
+    let (outcome, pace) = try_join!(fenced(tx, sql, fence), lock_pace(tx))?;
+    if outcome == FenceOutcome::Lost {
         return Ok(FenceOutcome::Lost);
     }
     let end = async {

@@ -9,7 +9,7 @@ use crate::{StoreError, accounts::keys::revoke_keys_of, tx::Tx};
 /// What an account is called when its last user is gone.
 const DELETED: &str = "Deleted account";
 
-/// What ended.
+/// What a deletion ended, or why it was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeletionOutcome {
     /// The user and the account: its keys are revoked and have no names, it has no name of its own.

@@ -29,7 +29,7 @@ pub struct Users<'a> {
 /// A person who may sign in. Every user belongs to one account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Its name forever.
+    /// Stable identifier, `usr_…`.
     pub id: UserId,
     /// Whose money and tasks they see.
     pub account_id: AccountId,
@@ -52,21 +52,21 @@ impl fmt::Debug for User {
     }
 }
 
-/// A live session.
+/// A session of the customers' console that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Who signed in.
+    /// The user who signed in.
     pub user: User,
-    /// When.
+    /// When the user signed in.
     pub created_at: Timestamp,
-    /// From when on it is none.
+    /// When it ends: 7 days after signing in.
     pub expires_at: Timestamp,
 }
 
 /// What became of a new user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserOutcome {
-    /// Made.
+    /// The user exists now, without a password.
     Created(User),
     /// Someone signs in with this address already; nothing changed.
     EmailTaken,
@@ -77,11 +77,11 @@ pub enum UserOutcome {
 /// The answer to one counted try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// Within the limit.
+    /// The try is within the limit and was counted.
     Allowed,
     /// As many as may be were counted.
     TooMany {
-        /// ≥ 1.
+        /// Seconds until the window ends, ≥ 1.
         retry_after_seconds: i64,
     },
 }

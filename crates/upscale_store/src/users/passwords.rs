@@ -179,7 +179,7 @@ async fn create_user(
         )
         .await?;
     if inserted == 0 {
-        let what = "somebody took the same address at the same moment";
+        let what = "someone took the same address at the same moment";
         return Err(StoreError::Unavailable(what.to_owned()));
     }
     let created = find_by_email(tx, email).await?;

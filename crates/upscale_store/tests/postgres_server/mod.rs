@@ -15,8 +15,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// The user that runs the server where the tests run as root, which PostgreSQL refuses: nobody.
-const NOBODY: u32 = 65_534;
+/// The user that runs the server where the tests run as root, which PostgreSQL refuses: the system user `nobody`.
+const UNPRIVILEGED: u32 = 65_534;
 /// Starts of one process, for the names of their directories.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
@@ -31,14 +31,14 @@ pub struct PostgresServer {
 }
 
 /// A server, or none where PostgreSQL is not installed: said aloud, and an error where CI asks.
-pub fn start_or_say() -> Option<PostgresServer> {
+pub fn start_if_installed() -> Option<PostgresServer> {
     match PostgresServer::start(&[]) {
         Ok(server) => Some(server),
         Err(reason) if std::env::var_os("CI").is_some() => panic!("no PostgreSQL: {reason}"),
         Err(reason) => {
             // Past libtest's capture: a test that left its half out must be heard, though it passes.
-            let said = format!("left out: everything on PostgreSQL ({reason})\n");
-            std::io::stderr().write_all(said.as_bytes()).unwrap();
+            let reported = format!("left out: everything on PostgreSQL ({reason})\n");
+            std::io::stderr().write_all(reported.as_bytes()).unwrap();
             None
         }
     }
@@ -66,7 +66,8 @@ impl PostgresServer {
 
     fn initialise(&mut self, settings: &[&str]) -> Result<(), String> {
         if is_root() {
-            let owned = std::os::unix::fs::chown(&self.directory, Some(NOBODY), Some(NOBODY));
+            let owned =
+                std::os::unix::fs::chown(&self.directory, Some(UNPRIVILEGED), Some(UNPRIVILEGED));
             owned.map_err(|error| error.to_string())?;
         }
         let data = self.data();
@@ -118,10 +119,10 @@ impl PostgresServer {
         self.directory.join("data")
     }
 
-    /// Makes a file the server's own and nobody else's, as it wants its keys.
+    /// Makes a file the server's own and no one else's, as it wants its keys.
     pub fn give(&self, file: &Path) {
         if is_root() {
-            std::os::unix::fs::chown(file, Some(NOBODY), Some(NOBODY)).unwrap();
+            std::os::unix::fs::chown(file, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         }
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
     }
@@ -216,7 +217,10 @@ fn as_owner(program: &Path) -> Command {
     }
     let mut command = Command::new("setpriv");
     command
-        .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")])
+        .args([
+            format!("--reuid={UNPRIVILEGED}"),
+            format!("--regid={UNPRIVILEGED}"),
+        ])
         .args(["--clear-groups", "--"])
         .arg(program);
     command
@@ -265,6 +269,6 @@ fn run(command: &mut Command) -> Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let said = fs::read_to_string(output.path()).unwrap_or_default();
-    Err(format!("{command:?} ended with {status}: {said}"))
+    let reported = fs::read_to_string(output.path()).unwrap_or_default();
+    Err(format!("{command:?} ended with {status}: {reported}"))
 }

@@ -27,18 +27,18 @@ pub struct FetchBudgets {
     pub bytes_per_second_min: u64,
     /// A body may start slowly for this long.
     pub rate_grace: Duration,
-    /// For everything together, redirects and waiting for a place included.
+    /// For everything together, redirects and waiting for a permit included.
     pub total: Duration,
-    /// Of it, for waiting until an address has a place; then the attempt is given back.
+    /// Of it, for waiting until an address has a permit; then the attempt is given back.
     pub wait: Duration,
     /// Redirects that are followed.
     pub redirects_max: u32,
     /// Downloads at a time of this process.
-    pub places: usize,
+    pub permits: usize,
     /// Of these, for one account whose sources answer.
     pub per_account: usize,
     /// Downloads at a time from one address.
-    pub destination_places: usize,
+    pub destination_permits: usize,
     /// Of these, for one account.
     pub per_destination: usize,
     /// Bytes of sources that arrive or wait for a processor, of all together.
@@ -60,9 +60,9 @@ impl Default for FetchBudgets {
             total: Duration::from_secs(30),
             wait: Duration::from_secs(10),
             redirects_max: 3,
-            places: 256,
+            permits: 256,
             per_account: 8,
-            destination_places: 128,
+            destination_permits: 128,
             per_destination: 4,
             bytes_held: 256 * 1024 * 1024,
         }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use super::{downloads::PARTS, places::Places};
+use super::{downloads::PARTS, permits::PermitPool};
 
 /// Addresses remembered before those out of use are forgotten.
 const KEPT: usize = 1_024;
@@ -15,7 +15,7 @@ const KEPT: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Destinations {
     each: usize,
-    pools: Mutex<HashMap<SocketAddr, Weak<Places>>>,
+    pools: Mutex<HashMap<SocketAddr, Weak<PermitPool>>>,
 }
 
 impl Destinations {
@@ -26,8 +26,8 @@ impl Destinations {
         }
     }
 
-    /// Its pool; anyone who holds or awaits a place keeps it known.
-    pub(super) fn of(&self, address: SocketAddr) -> Arc<Places> {
+    /// Its pool; anyone who holds or awaits a permit keeps it known.
+    pub(super) fn of(&self, address: SocketAddr) -> Arc<PermitPool> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = pools.get(&address).and_then(Weak::upgrade) {
             return known;
@@ -35,7 +35,7 @@ impl Destinations {
         if pools.len() >= KEPT {
             pools.retain(|_, pool| pool.strong_count() > 0);
         }
-        let pool = Places::new(self.each, PARTS);
+        let pool = PermitPool::new(self.each, PARTS);
         pools.insert(address, Arc::downgrade(&pool));
         pool
     }

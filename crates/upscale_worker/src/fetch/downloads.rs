@@ -10,7 +10,7 @@ use upscale_core::AccountId;
 
 use super::{
     FetchBudgets,
-    places::{Place, Places},
+    permits::{PermitPool, Permits},
 };
 use crate::AttemptError;
 
@@ -22,7 +22,7 @@ const MOST_AT_FIRST: usize = 2;
 const REMEMBERED: Duration = Duration::from_secs(600);
 /// Accounts remembered before those that are idle are forgotten.
 const KEPT: usize = 4_096;
-/// One account may hold one part in so many of the places that are free.
+/// One account may hold one part in so many of the permits that are free.
 pub(super) const PARTS: usize = 8;
 /// The same of bytes: alone, a third of them.
 const BYTES_PARTS: usize = 2;
@@ -32,8 +32,8 @@ const PIECE: usize = 64 * 1024;
 /// All downloads under way.
 #[derive(Debug)]
 pub(super) struct Downloads {
-    places: Arc<Places>,
-    bytes: Arc<Places>,
+    permits: Arc<PermitPool>,
+    bytes: Arc<PermitPool>,
     most: usize,
     known: Mutex<HashMap<AccountId, Standing>>,
 }
@@ -61,31 +61,33 @@ impl Standing {
 
 /// The right to one download.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct DownloadPermit {
     pub(super) account: AccountId,
-    _place: Place,
+    _permits: Permits,
 }
 
 /// Room for the bytes of one source, as they arrive.
 #[derive(Debug)]
-pub(super) struct Room(Place);
+pub(super) struct Room(Permits);
 
 impl Downloads {
     pub(super) fn new(budgets: &FetchBudgets) -> Self {
         Self {
-            places: Places::new(budgets.places, PARTS),
-            bytes: Places::new(budgets.bytes_held / PIECE, BYTES_PARTS),
+            permits: PermitPool::new(budgets.permits, PARTS),
+            bytes: PermitPool::new(budgets.bytes_held / PIECE, BYTES_PARTS),
             most: budgets.per_account.max(1),
             known: Mutex::default(),
         }
     }
 
     /// The right to begin one, unless the account has all that it may have under way.
-    pub(super) fn begin(&self, account: AccountId) -> Option<Permit> {
-        let place = self.places.try_take(account, self.standing(account).most)?;
-        Some(Permit {
+    pub(super) fn begin(&self, account: AccountId) -> Option<DownloadPermit> {
+        let permit = self
+            .permits
+            .try_take(account, self.standing(account).most)?;
+        Some(DownloadPermit {
             account,
-            _place: place,
+            _permits: permit,
         })
     }
 
@@ -96,16 +98,16 @@ impl Downloads {
 
     /// Downloads that could begin now, if each were another account's.
     pub(super) fn free(&self) -> usize {
-        self.places.free()
+        self.permits.free()
     }
 
     /// Accounts that may begin none now.
     pub(super) fn at_bound(&self) -> Vec<AccountId> {
         let full = |&account: &AccountId| {
             let most = self.standing(account).most;
-            !self.places.has_room(account, most)
+            !self.permits.has_room(account, most)
         };
-        self.places.holders().into_iter().filter(full).collect()
+        self.permits.holders().into_iter().filter(full).collect()
     }
 
     /// Whether its downloads are so quick that a slot may be held meanwhile.
@@ -146,7 +148,7 @@ impl Downloads {
         if known.len() >= KEPT {
             known.retain(|_, it| it.at.elapsed() < REMEMBERED);
         }
-        // Of more than these within ten minutes the rest stay strangers, which is what they are held to at first.
+        // Of more than these within ten minutes the rest stay newcomers, which is what they are held to at first.
         if known.len() < KEPT || known.contains_key(&account) {
             known.insert(account, standing);
         }
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stranger_has_two_at_a_time_good_sources_eight_and_bad_ones_one() {
+    async fn a_newcomer_has_two_at_a_time_good_sources_eight_and_bad_ones_one() {
         let (downloads, account) = downloads();
         assert_eq!(at_a_time(&downloads, account), 2);
         for _ in 0..10 {
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(downloads.at_bound(), []);
         let second = downloads.begin(account);
         assert_eq!(downloads.at_bound(), [account]);
-        assert_eq!(downloads.free(), FetchBudgets::default().places - 2);
+        assert_eq!(downloads.free(), FetchBudgets::default().permits - 2);
         drop((first, second));
         assert_eq!(downloads.at_bound(), []);
     }

@@ -12,7 +12,7 @@ pub(super) enum Standing {
     #[default]
     LookingUp,
     /// As many downloads from the source's address as may be were under way.
-    WaitingForTurn,
+    WaitingForPermit,
     Asking,
     /// Bytes that arrived, and how many were announced.
     Receiving(u64, Option<u64>),
@@ -28,7 +28,9 @@ impl Progress {
         let standing = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match standing {
             Standing::LookingUp => "it was resolving the image host".to_owned(),
-            Standing::WaitingForTurn => "it was waiting to download from the image host".to_owned(),
+            Standing::WaitingForPermit => {
+                "it was waiting to download from the image host".to_owned()
+            }
             Standing::Asking => "the image host had not responded".to_owned(),
             Standing::Receiving(bytes, Some(of)) => {
                 format!("{bytes} of {of} bytes had been downloaded")

@@ -31,7 +31,7 @@ const SET_UP: &str = "
     ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo &&
     mount --bind \"$1\" /etc/resolv.conf || exit 97
     shift; exec \"$@\"";
-/// Where else somebody could be lured to.
+/// Where else someone could be lured to.
 const OTHER_PORTS: [u16; 6] = [80, 22, 3128, 6379, 8080, 8443];
 /// The source's own address; public, and not of this host.
 const PUBLIC: &str = "93.184.216.34";
@@ -77,12 +77,12 @@ fn nothing_but_public_addresses_is_ever_reached() {
     match run {
         Err(error) => left_out(&error.to_string()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
+            let reported = String::from_utf8_lossy(&output.stderr);
             match output.status.code() {
-                Some(0) => eprintln!("{said}"),
-                Some(CANNOT) => left_out(&said),
-                _ if said.starts_with("unshare:") => left_out(&said),
-                _ => panic!("{said}\n{}", String::from_utf8_lossy(&output.stdout)),
+                Some(0) => eprintln!("{reported}"),
+                Some(CANNOT) => left_out(&reported),
+                _ if reported.starts_with("unshare:") => left_out(&reported),
+                _ => panic!("{reported}\n{}", String::from_utf8_lossy(&output.stdout)),
             }
         }
     }
@@ -299,15 +299,15 @@ impl Trap {
         self.assert_untouched(name);
         self.names.take_asked();
         // A name that is nowhere is not looked for in the operator's own zone.
-        let nobody = "nobody.upscale-tests.org";
+        let no_one = "nobody.upscale-tests.org";
         self.lead(
             "nobody.upscale-tests.org.internal.upscale-tests.org",
             &[PUBLIC],
         );
-        let downloaded = self.download(&format!("https://{nobody}/a.png")).await;
+        let downloaded = self.download(&format!("https://{no_one}/a.png")).await;
         assert!(downloaded.unwrap_err().contains("Could not resolve"));
-        self.assert_untouched(nobody);
-        assert!(self.names.take_asked().iter().all(|name| name == nobody));
+        self.assert_untouched(no_one);
+        assert!(self.names.take_asked().iter().all(|name| name == no_one));
     }
 
     /// A name that does not exist, or has no addresses, ends the task; a name server that fails may be well again.

@@ -15,13 +15,13 @@ pub(crate) enum Certificate {
     Expired,
     NotYetValid,
     OtherName,
-    OfAStranger,
+    Untrusted,
 }
 
 /// The root in PEM, and a server that shows such a certificate for `name`.
 pub(crate) fn made(name: &str, certificate: Certificate) -> (String, Arc<ServerConfig>) {
     let (root_pem, issuer) = root("root of this test");
-    let (_, stranger) = root("root of nobody");
+    let (_, untrusted) = root("root of no one");
     let shown = match certificate {
         Certificate::OtherName => "images.upscale-tests.net".to_owned(),
         _ => name.to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn made(name: &str, certificate: Certificate) -> (String, Arc<ServerC
     }
     let key = KeyPair::generate().unwrap();
     let signer = match certificate {
-        Certificate::OfAStranger => stranger,
+        Certificate::Untrusted => untrusted,
         _ => issuer,
     };
     let leaf = leaf.signed_by(&key, &signer).unwrap();

@@ -77,10 +77,10 @@ async fn a_child_gets_its_job_and_its_png_comes_back() {
 #[tokio::test]
 async fn a_refusal_is_permanent_in_the_childs_words() {
     let stage = Stage::new();
-    let said = "The image is 2000 x 2000 = 4.00 MP, at most 1.50 MP";
-    let child = stage.answering(&Answer::Refused(said.to_owned()));
+    let reported = "The image is 2000 x 2000 = 4.00 MP, at most 1.50 MP";
+    let child = stage.answering(&Answer::Refused(reported.to_owned()));
     let error = upscale(&child, b"source").await.unwrap_err();
-    assert_eq!(error, AttemptError::permanent(said));
+    assert_eq!(error, AttemptError::permanent(reported));
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn results_that_do_not_fit_the_job_are_crashes() {
 }
 
 #[tokio::test]
-async fn a_child_that_babbles_on_standard_error_is_heard_in_part_and_not_stopped() {
+async fn a_child_that_babbles_on_standard_error_is_read_in_part_and_not_stopped() {
     let stage = Stage::new();
     stage.put("answer", &frames(&done(X2, 100)));
     let babble =
@@ -286,7 +286,7 @@ async fn a_program_that_is_not_there_is_transient() {
     assert!(error.detail.contains("not started"), "{error}");
 }
 
-/// Holds a write lease (fcntl(2)): whoever opens the file waits until it is given up, 45 s at most. Says when it has it,
+/// Holds a write lease (fcntl(2)): anyone who opens the file waits until it is given up, 45 s at most. Says when it has it,
 /// and for each line that it reads, whether it still has it.
 const LEASE_HOLDER: &str = "\
 import fcntl, signal, sys

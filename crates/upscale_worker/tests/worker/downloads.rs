@@ -129,7 +129,7 @@ async fn begun_at_once(
         downloads.spawn(async move { fetcher.download(account, &url).await });
     }
     source.wait_until_open(expected).await;
-    // Whoever else could get through has the time to.
+    // Anyone who else could get through has the time to.
     tokio::time::sleep(Duration::from_millis(200)).await;
     source.open_gate();
     let mut ended = [0, 0];

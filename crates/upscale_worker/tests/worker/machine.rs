@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use upscale_core::{AttemptFailure, Parameters, Scale, limits::INTERRUPTIONS_BEFORE_ALONE};
 use upscale_pipeline::{ChildEnd, ChildOptions};
-use upscale_worker::{AttemptError, Turn};
+use upscale_worker::{AttemptEnd, AttemptError};
 
 use crate::{
+    attempts::RETRY_SECONDS,
     children::{assert_gone, wait_for_file},
     fake_child::{Stage, done, frames},
-    turns::RETRY_SECONDS,
     world::World,
 };
 
@@ -70,11 +70,11 @@ async fn a_child_killed_for_memory_is_tried_again_alone_and_counts_as_nothing() 
     ];
     let claims = world.store.tasks().claim("a test", 2, &[]).await.unwrap();
     let (_release, released) = watch::channel(false);
-    let turns = tokio::join!(
+    let attempts = tokio::join!(
         worker.work_once(&claims[0], released.clone()),
         worker.work_once(&claims[1], released)
     );
-    assert_eq!(turns, (Turn::Succeeded, Turn::Succeeded));
+    assert_eq!(attempts, (AttemptEnd::Succeeded, AttemptEnd::Succeeded));
     for task in &tasks {
         assert_eq!(world.result(task).await.width, 80);
     }
@@ -105,8 +105,8 @@ async fn an_image_that_was_interrupted_twice_has_no_other_beside_it() {
         wait_for_file(&world.stage.path("begun")).await;
         worker.work_once(&claims[1], released.clone()).await
     };
-    let turns = tokio::join!(worker.work_once(&claims[0], released.clone()), second);
-    assert_eq!(turns, (Turn::Succeeded, Turn::Succeeded));
+    let attempts = tokio::join!(worker.work_once(&claims[0], released.clone()), second);
+    assert_eq!(attempts, (AttemptEnd::Succeeded, AttemptEnd::Succeeded));
     let how = std::fs::read_to_string(world.stage.path("how")).unwrap();
     assert_eq!(how.trim(), "alone");
 }
@@ -118,7 +118,10 @@ async fn a_child_killed_even_alone_is_tried_later_and_is_no_crash() {
     let worker = world.worker_of(world.stage.child("cat > job; kill -KILL $$"));
     let claim = world.claim().await;
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&claim, released).await, Turn::RetryLater);
+    assert_eq!(
+        worker.work_once(&claim, released).await,
+        AttemptEnd::RetryLater
+    );
     world.clock.advance_seconds(RETRY_SECONDS);
     let next = world.claim().await;
     assert_eq!((next.crashes, next.transient_failures), (0, 1));

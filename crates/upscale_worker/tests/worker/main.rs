@@ -7,6 +7,7 @@
     reason = "all of this is a test"
 )]
 
+mod attempts;
 mod black_box;
 mod certificates;
 mod children;
@@ -17,5 +18,4 @@ mod name_server;
 mod refusals;
 mod source;
 mod stopping;
-mod turns;
 mod world;

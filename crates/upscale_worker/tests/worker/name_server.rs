@@ -61,7 +61,7 @@ impl NameServer {
     fn answer(&self, query: &[u8]) -> Vec<u8> {
         let (name, kind, question_end) = question(query);
         let records = self.names.lock().unwrap().get(&name).cloned();
-        let turn = {
+        let asked_before = {
             let mut asked = self.asked.lock().unwrap();
             asked.push((name.clone(), kind));
             let same = |(asked_name, asked_kind): &&(String, u16)| {
@@ -76,7 +76,7 @@ impl NameServer {
         };
         let records = records.unwrap_or_default();
         let sets = &records.in_turn;
-        let set = sets.get(turn.min(sets.len().saturating_sub(1)));
+        let set = sets.get(asked_before.min(sets.len().saturating_sub(1)));
         let mut answers = Vec::new();
         if let Some(alias) = &records.alias {
             answers.push(record(&[0xc0, HEADER_BYTES as u8], CNAME, &encoded(alias)));

@@ -287,7 +287,7 @@ async fn certificates_must_be_in_time_for_this_name_and_of_a_trusted_root() {
         (Certificate::Expired, "expired"),
         (Certificate::NotYetValid, "not valid yet"),
         (Certificate::OtherName, "another host name"),
-        (Certificate::OfAStranger, "issuer is not trusted"),
+        (Certificate::Untrusted, "issuer is not trusted"),
     ] {
         let source = Source::showing(certificate).await;
         let steps = send(&answer("200 OK", "", SECRET));
@@ -350,7 +350,7 @@ async fn peers_without_tls_are_refused_or_given_up() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_transient() {
+async fn no_one_at_the_address_is_transient() {
     let mut source = Source::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     source.address = listener.local_addr().unwrap();

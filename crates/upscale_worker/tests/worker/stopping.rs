@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use upscale_worker::{HousekeepingOptions, WorkerOptions, keep_house};
+use upscale_worker::{MaintenanceOptions, WorkerOptions, maintain};
 
 use crate::{
     children::{assert_gone, wait_for_file},
-    world::{World, quick_chores},
+    world::{World, quick_maintenance},
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -138,9 +138,9 @@ async fn what_a_dead_worker_had_claimed_is_done_by_another_before_any_lease_ends
     wait_for_file(&world.stage.path("pid")).await;
     let mut options = world.options(world.good_child());
     options.owners = Some(owners.clone());
-    options.housekeeping = Some(HousekeepingOptions {
+    options.maintenance = Some(MaintenanceOptions {
         owners: Some(owners.clone()),
-        ..quick_chores()
+        ..quick_maintenance()
     });
     let heir = Running::start(&world, options);
     let other = world.order("/b.png", World::good_source()).await;
@@ -164,12 +164,12 @@ async fn what_a_dead_worker_had_claimed_is_done_by_another_before_any_lease_ends
 }
 
 #[tokio::test]
-async fn overdue_tasks_are_failed_and_refunded_whether_or_not_anybody_worked_at_them() {
+async fn overdue_tasks_are_failed_and_refunded_whether_or_not_anyone_worked_at_them() {
     let world = World::start().await;
     let mut options = world.options(world.stage.child("exec sleep 1000"));
     options.slots = 1;
     options.drain = Duration::from_millis(50);
-    options.housekeeping = Some(quick_chores());
+    options.maintenance = Some(quick_maintenance());
     let running = Running::start(&world, options);
     let worked_at = world.order("/a.png", World::gated_source()).await;
     world.source.wait_until_open(1).await;
@@ -188,7 +188,7 @@ async fn overdue_tasks_are_failed_and_refunded_whether_or_not_anybody_worked_at_
 async fn results_past_retention_are_swept_and_the_record_stays() {
     let world = World::start().await;
     let mut options = world.options(world.good_child());
-    options.housekeeping = Some(quick_chores());
+    options.maintenance = Some(quick_maintenance());
     let running = Running::start(&world, options);
     let task = world.order("/a.png", World::good_source()).await;
     world
@@ -227,7 +227,7 @@ async fn a_process_without_a_worker_ends_overdue_tasks_too() {
     let task = world.order("/a.png", World::good_source()).await;
     world.clock.advance_seconds(271);
     let ended = world.wait_until_nothing_is_reserved();
-    keep_house(&world.store, &world.results, quick_chores(), ended).await;
+    maintain(&world.store, &world.results, quick_maintenance(), ended).await;
     assert!(world.failure(&task).await.contains("within 270 seconds"));
     world.assert_books(0).await;
 }

@@ -14,7 +14,7 @@ use upscale_core::{
 };
 use upscale_pipeline::ChildOptions;
 use upscale_store::{Account, Claim, CreateOutcome, QueueGlance, Results, Store, StoreOptions};
-use upscale_worker::{FetchBudgets, HousekeepingOptions, Turn, Worker, WorkerOptions};
+use upscale_worker::{AttemptEnd, FetchBudgets, MaintenanceOptions, Worker, WorkerOptions};
 
 use crate::{
     fake_child::{Stage, done},
@@ -108,7 +108,7 @@ impl World {
     pub(crate) fn options(&self, child: ChildOptions) -> WorkerOptions {
         let mut options = WorkerOptions::new(2, child);
         options.fetch = self.source.options(FetchBudgets::default());
-        options.housekeeping = None;
+        options.maintenance = None;
         options
     }
 
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Claims the one job that is due and works at it.
-    pub(crate) async fn turn(&self, worker: &Worker) -> Turn {
+    pub(crate) async fn attempt(&self, worker: &Worker) -> AttemptEnd {
         let claim = self.claim().await;
         let (_release, released) = watch::channel(false);
         worker.work_once(&claim, released).await
@@ -210,10 +210,10 @@ impl World {
     }
 }
 
-/// Chores done quickly, for tests that turn the clock.
-pub(crate) fn quick_chores() -> HousekeepingOptions {
+/// Maintenance done often, for tests that turn the clock.
+pub(crate) fn quick_maintenance() -> MaintenanceOptions {
     let every = Duration::from_millis(20);
-    HousekeepingOptions {
+    MaintenanceOptions {
         only_tasks: false,
         reap_every: every,
         refund_every: every,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 use axum::{body::Bytes, http::Request};
 use http_body_util::Full;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use upscale_api::{AdminDoor, AdminOptions, AdminState, AdminToken, ServeLimits, admin_router};
+use upscale_api::{AdminOptions, AdminSignIn, AdminState, AdminToken, ServeLimits, admin_router};
 
 use crate::{
     console::browser::{Page, check_every_page, encoded, exchange},
@@ -52,21 +52,21 @@ pub(crate) async fn with_admin_of(app: &App, test: impl AsyncFnOnce(&Admin<'_>))
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let socket = app.path("admin.sock");
-    let router = |door| {
+    let router = |sign_in| {
         let options = AdminOptions {
-            door,
+            sign_in,
             console_url: Some(format!("{CONSOLE_URL}/")),
         };
         admin_router(AdminState::new(app.state.clone(), options))
     };
     app.keep_secret(TOKEN);
-    let token = AdminDoor::Token(AdminToken::new(TOKEN).unwrap());
+    let token = AdminSignIn::Token(AdminToken::new(TOKEN).unwrap());
     let limits = ServeLimits::default();
     let servers = [
         Server::start(listener, router(token), &limits),
         Server::start(
             UnixListener::bind(&socket).unwrap(),
-            router(AdminDoor::FilePermissions),
+            router(AdminSignIn::FilePermissions),
             &limits,
         ),
     ];

@@ -294,12 +294,12 @@ async fn a_link_for_a_password_is_shown_once_and_a_second_click_makes_no_second(
         let done = actions(admin).await;
         assert_eq!(done.len(), 1);
         assert_eq!(done[0].detail, "a link for ann@example.org");
-        let nobody = format!(
+        let no_one = format!(
             "/accounts/{}/users/{}",
             admin.app.account,
             UserId::random().unwrap()
         );
-        assert_eq!(ann.get(&nobody).await.status, 404);
+        assert_eq!(ann.get(&no_one).await.status, 404);
     })
     .await;
 }

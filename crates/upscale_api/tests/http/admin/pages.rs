@@ -65,7 +65,7 @@ async fn the_overview_says_how_queue_workers_books_and_the_day_stand() {
 }
 
 #[tokio::test]
-async fn books_that_do_not_balance_are_told_with_the_account_they_stop() {
+async fn an_inconsistent_ledger_is_shown_with_the_account_that_it_stops() {
     with_admin(async |admin: &Admin<'_>| {
         let account = &admin.app.account;
         let database = Connection::open(admin.app.path("upscale.db")).unwrap();
@@ -127,8 +127,8 @@ async fn a_search_leads_from_any_id_or_name_to_what_it_names() {
         ann.get(&format!("/tasks?request={request}"))
             .await
             .has(task.as_str());
-        let nobodys = RequestId::random().unwrap();
-        ann.get(&format!("/tasks?request={nobodys}"))
+        let no_ones = RequestId::random().unwrap();
+        ann.get(&format!("/tasks?request={no_ones}"))
             .await
             .has("a refused request creates no task");
         for path in [
@@ -266,8 +266,8 @@ async fn every_page_has_one_heading_a_language_and_a_label_for_each_field() {
             .unwrap();
         let user = store.users().find(&email).await.unwrap().unwrap().id;
         let account = format!("/accounts/{}", admin.app.account);
-        let mut nobody = admin.browser(By::Token);
-        check_looks("/sign-in", &nobody.get("/sign-in").await);
+        let mut no_one = admin.browser(By::Token);
+        check_looks("/sign-in", &no_one.get("/sign-in").await);
         let mut ann = admin.signed_in(By::Token).await;
         for path in [
             "/".to_owned(),

@@ -9,7 +9,7 @@ use crate::queries::check_queries;
 /// For a page that shows what it was asked for, and all where it cannot read it.
 const UNREAD: [&str; 5] = ["x=1", "x=1&x=2", "&&=", "%zz=%ff", "[]=%00"];
 
-/// What filters by account: ours and a stranger's, one of each, and what is read as no filter.
+/// What filters by account: ours and another account's, one of each, and what is read as no filter.
 struct ByAccount {
     ours: String,
     theirs: String,
@@ -19,8 +19,8 @@ struct ByAccount {
 
 impl ByAccount {
     fn of(account: AccountId) -> Self {
-        let nobodys = AccountId::random().unwrap();
-        let (ours, theirs) = (format!("account={account}"), format!("account={nobodys}"));
+        let no_ones = AccountId::random().unwrap();
+        let (ours, theirs) = (format!("account={account}"), format!("account={no_ones}"));
         Self {
             twice: format!("{ours}&{theirs}"),
             unread_first: format!("account=x&{ours}"),

@@ -40,11 +40,11 @@ async fn an_address_is_changed_by_its_new_mailbox_and_the_old_one_is_told() {
         settings.has("Email address changed");
         settings.has("anna@example.org");
         assert_eq!(ann.get(&link).await.status, 404);
-        let told = mailbox.wait_for(2).await.remove(1);
-        assert_eq!(told.to.as_str(), "ann@example.org");
+        let reported = mailbox.wait_for(2).await.remove(1);
+        assert_eq!(reported.to.as_str(), "ann@example.org");
         assert!(
-            told.text.contains("was changed to anna@example.org"),
-            "{told:?}"
+            reported.text.contains("was changed to anna@example.org"),
+            "{reported:?}"
         );
 
         guest.get("/sign-in").await;
@@ -280,8 +280,8 @@ async fn an_account_is_deleted_by_password_and_address_and_its_books_stay() {
             .request_without_key("GET", "/api/v1/upscales/ups_x")
             .key(&secret);
         read.send().await.expect(401, "invalid_api_key");
-        let told = mailbox.wait_for(1).await.remove(0);
-        assert!(told.text.contains("was deleted"), "{told:?}");
+        let reported = mailbox.wait_for(1).await.remove(0);
+        assert!(reported.text.contains("was deleted"), "{reported:?}");
         let left = app.store.accounts().find(&account).await.unwrap().unwrap();
         assert_eq!(
             (left.name.as_str(), left.available.thousandths()),

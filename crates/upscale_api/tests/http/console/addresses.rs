@@ -1,4 +1,4 @@
-//! Whose address it is: where links are mailed, nothing of worth is done under an address that nobody has proved; and who
+//! Whose address it is: where links are mailed, nothing of worth is done under an address that no one has proved; and who
 //! proves it later has the account alone.
 
 use upscale_core::{Email, Permission, SecretToken};
@@ -56,9 +56,9 @@ async fn until_an_address_is_confirmed_there_is_no_key_no_second_factor_and_no_p
 async fn the_link_counts_once_within_a_day_and_for_its_own_user_alone() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
-        // A stranger signs up with Bob's address. Bob, or whatever opens the links of his mails, confirms nothing by it.
+        // An impostor signs up with Bob's address. Bob, or whatever opens the links of his mails, confirms nothing by it.
         let mut bob = sign_up(console, &mailbox, "bob").await;
-        let mut stranger = sign_up_alone(console, "bobs.second").await;
+        let mut impostor = sign_up_alone(console, "bobs.second").await;
         let first = link_to(console, "verify", &mailbox.wait_for(1).await[0]);
         bob.get(&first).await.has("to lock them out");
         assert_eq!(bob.post_from(URL, &first, &[]).await.status, 404);
@@ -69,60 +69,60 @@ async fn the_link_counts_once_within_a_day_and_for_its_own_user_alone() {
         assert_eq!(user(console, "bobs.second").await.verified_at, None);
 
         // A new link ends the one before; three are mailed within an hour.
-        stranger.get("/keys").await;
-        let again = stranger.post_from(URL, "/verify", &[]).await;
+        impostor.get("/keys").await;
+        let again = impostor.post_from(URL, "/verify", &[]).await;
         again.has("We have sent a link to");
         let second = link_to(console, "verify", &mailbox.wait_for(2).await[1]);
-        assert_eq!(stranger.get(&first).await.status, 404);
-        stranger.get("/keys").await;
-        stranger.post_from(URL, "/verify", &[]).await;
+        assert_eq!(impostor.get(&first).await.status, 404);
+        impostor.get("/keys").await;
+        impostor.post_from(URL, "/verify", &[]).await;
         let third = link_to(console, "verify", &mailbox.wait_for(3).await[2]);
-        let refused = stranger.post_from(URL, "/verify", &[]).await;
+        let refused = impostor.post_from(URL, "/verify", &[]).await;
         assert_eq!(refused.status, 429);
         refused.has("Too many attempts");
-        assert_eq!(stranger.get(&second).await.status, 404);
+        assert_eq!(impostor.get(&second).await.status, 404);
         console.app.clock.advance_seconds(86_399);
-        assert_eq!(stranger.get(&third).await.status, 200);
+        assert_eq!(impostor.get(&third).await.status, 200);
         console.app.clock.advance_seconds(1);
-        assert_eq!(stranger.get(&third).await.status, 404);
-        assert_eq!(stranger.post_from(URL, &third, &[]).await.status, 404);
-        stranger.post_from(URL, "/verify", &[]).await;
+        assert_eq!(impostor.get(&third).await.status, 404);
+        assert_eq!(impostor.post_from(URL, &third, &[]).await.status, 404);
+        impostor.post_from(URL, "/verify", &[]).await;
         let last = link_to(console, "verify", &mailbox.wait_for(4).await[3]);
-        stranger.get(&last).await;
-        assert_eq!(stranger.post_from(URL, &last, &[]).await.status, 303);
-        assert_eq!(stranger.post_from(URL, &last, &[]).await.status, 404);
+        impostor.get(&last).await;
+        assert_eq!(impostor.post_from(URL, &last, &[]).await.status, 303);
+        assert_eq!(impostor.post_from(URL, &last, &[]).await.status, 404);
         // There is nothing more to confirm.
-        let page = stranger.post_from(URL, "/verify", &[]).await;
+        let page = impostor.post_from(URL, "/verify", &[]).await;
         assert_eq!(page.header("location"), "/settings");
     })
     .await;
 }
 
 #[tokio::test]
-async fn who_resets_the_password_of_an_address_nobody_proved_has_the_account_alone() {
+async fn who_resets_the_password_of_an_address_no_one_proved_has_the_account_alone() {
     with_console(async |console: &Console<'_>| {
         let store = &console.app.store;
-        let mut stranger = console.signed_up("ann").await;
-        stranger.get("/keys").await;
+        let mut impostor = console.signed_up("ann").await;
+        impostor.get("/keys").await;
         let fields = [("name", "theirs"), ("permission", "all")];
-        let made = stranger.post("/keys", &fields).await;
+        let made = impostor.post("/keys", &fields).await;
         let secret = made.between("id=\"secret\" tabindex=\"0\">", "<").unwrap();
         console.app.keep_secret(&secret);
         let key = upscale_core::ApiKey::parse(&secret).unwrap().hash();
-        stranger.get("/settings").await;
-        let page = stranger.post("/settings/second-factor", &[]).await;
+        impostor.get("/settings").await;
+        let page = impostor.post("/settings/second-factor", &[]).await;
         let totp = page.between("name=\"secret\" value=\"", "\"").unwrap();
         console.app.keep_secret(&totp);
         let code = code_of(&totp, store.now().unix_seconds());
         let on = [("secret", totp.as_str()), ("code", code.as_str())];
-        stranger.post("/settings/second-factor/on", &on).await;
+        impostor.post("/settings/second-factor/on", &on).await;
         assert!(user(console, "ann").await.totp_secret.is_some());
         assert!(store.accounts().find_caller(&key).await.unwrap().is_some());
 
         let mut ann = console.browser("192.0.2.2");
         reset(console, &mut ann, "a new battery", true).await;
         assert_eq!(store.accounts().find_caller(&key).await.unwrap(), None);
-        assert_eq!(stranger.get("/keys").await.status, 303);
+        assert_eq!(impostor.get("/keys").await.status, 303);
         let found = user(console, "ann").await;
         assert!(found.totp_secret.is_none() && found.verified_at.is_some());
         ann.get("/sign-in").await;

@@ -92,7 +92,7 @@ impl Console<'_> {
         }
     }
 
-    /// A browser of somebody who has just signed up.
+    /// A browser of someone who has just signed up.
     pub(crate) async fn signed_up(&self, name: &str) -> Browser<'_> {
         let mut browser = self.browser("192.0.2.1");
         browser.get("/sign-up").await;

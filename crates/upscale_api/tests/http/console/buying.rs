@@ -30,7 +30,7 @@ pub(super) async fn with_shop(test: impl AsyncFnOnce(&Console<'_>, &Asked)) {
             package("small", "100", 990),
             package("huge", "9000", 49_900),
         ]),
-        webhook_secrets: Arc::from(["whsec_of_nobody_in_this_test".to_owned()]),
+        webhook_secrets: Arc::from(["whsec_of_no_one_in_this_test".to_owned()]),
         is_live: false,
         checkout_origin: Arc::from(STRIPE),
         open_session: Arc::new(move |order| {
@@ -59,7 +59,7 @@ pub(super) async fn order(browser: &mut Browser<'_>, asked: &Asked) -> NewSessio
     asked.lock().unwrap().last().unwrap().clone()
 }
 
-async fn hear(store: &Store, id: &str, news: PaymentNews) -> PaymentOutcome {
+async fn receive(store: &Store, id: &str, news: PaymentNews) -> PaymentOutcome {
     let event = PaymentEvent {
         id: id.to_owned(),
         kind: "a kind".to_owned(),
@@ -120,7 +120,7 @@ async fn a_package_is_bought_on_stripes_page_and_the_way_back_says_what_is_known
         let watch = back.between("data-watch=\"", "\"").unwrap();
         assert_eq!(ann.get(&watch).await.text, r#"{"state":"processing"}"#);
 
-        hear(&console.app.store, "evt_1", paid(&order, "pi_1")).await;
+        receive(&console.app.store, "evt_1", paid(&order, "pi_1")).await;
         assert_eq!(ann.get(&watch).await.text, r#"{"state":"credited"}"#);
         for url in [&order.success_url, &order.cancel_url] {
             let back = ann.get(path(url)).await;
@@ -133,7 +133,7 @@ async fn a_package_is_bought_on_stripes_page_and_the_way_back_says_what_is_known
 }
 
 #[tokio::test]
-async fn what_keeps_somebody_from_buying_stands_beside_the_form() {
+async fn what_keeps_a_customer_from_buying_stands_beside_the_form() {
     with_shop(async |console: &Console<'_>, _| {
         let mut ann = console.signed_up("ann").await;
         ann.get("/credits").await;
@@ -160,7 +160,7 @@ async fn what_keeps_somebody_from_buying_stands_beside_the_form() {
         let page = ann.post("/credits", &[("package", "small")]).await;
         assert_eq!(page.status, 429);
         page.has("Too many checkouts were started within the hour");
-        // Nobody else's form buys, and nobody else's browser.
+        // No one else's form buys, and no one else's browser.
         let page = ann
             .post_from("https://evil.example", "/credits", &[("package", "small")])
             .await;
@@ -182,7 +182,7 @@ async fn another_accounts_order_and_payments_do_not_exist() {
     with_shop(async |console: &Console<'_>, asked: &Asked| {
         let mut ann = console.signed_up("ann").await;
         let order = order(&mut ann, asked).await;
-        hear(&console.app.store, "evt_1", paid(&order, "pi_of_ann")).await;
+        receive(&console.app.store, "evt_1", paid(&order, "pi_of_ann")).await;
         ann.get("/credits").await.has("pi_of_ann");
         let mut eve = console.signed_up("eve").await;
         for path in [path(&order.success_url), path(&order.cancel_url)] {
@@ -214,24 +214,24 @@ async fn a_payments_state_is_said_in_words_and_every_payment_stands_on_one_page(
                 last = order(&mut ann, asked).await;
             }
             let payment = format!("pi_{number:02}");
-            hear(store, &format!("evt_{number}"), paid(&last, &payment)).await;
+            receive(store, &format!("evt_{number}"), paid(&last, &payment)).await;
             console.app.clock.advance_seconds(1);
         }
         let refund = |payment: &str, returned| PaymentNews::ChargeReturned {
             payment: payment.to_owned(),
             returned,
         };
-        hear(store, "evt_a", refund("pi_10", 990)).await;
-        hear(store, "evt_b", refund("pi_09", 99)).await;
+        receive(store, "evt_a", refund("pi_10", 990)).await;
+        receive(store, "evt_b", refund("pi_09", 99)).await;
         let dispute = PaymentNews::Dispute {
             payment: "pi_08".to_owned(),
             dispute: "dp_1".to_owned(),
             amount: 990,
             step: DisputeStep::Withdrawn,
         };
-        hear(store, "evt_c", dispute).await;
+        receive(store, "evt_c", dispute).await;
         // Paid twice: the operator has to look, and the reason is for his eyes.
-        hear(store, "evt_d", paid(&last, "pi_twice")).await;
+        receive(store, "evt_d", paid(&last, "pi_twice")).await;
         let page = ann.get("/credits").await;
         for words in [
             ">paid</span>",
@@ -265,20 +265,20 @@ async fn who_owes_is_told_so_until_a_purchase_has_filled_the_hole() {
         let (app, store) = (console.app, &console.app.store);
         let mut ann = console.signed_up("ann").await;
         let bought = order(&mut ann, asked).await;
-        hear(store, "evt_1", paid(&bought, "pi_1")).await;
+        receive(store, "evt_1", paid(&bought, "pi_1")).await;
         super::pages::order(console, &bought.checkout.account_id, "done").await;
         app.succeed_next(b"x").await;
         let back = PaymentNews::ChargeReturned {
             payment: "pi_1".to_owned(),
             returned: 990,
         };
-        hear(store, "evt_2", back).await;
+        receive(store, "evt_2", back).await;
         let page = ann.get("/").await;
         page.has("Your balance is below zero");
         page.has("<strong id=\"available\">-0.7</strong>");
         page.has("for 0 upscales");
         let again = order(&mut ann, asked).await;
-        hear(store, "evt_3", paid(&again, "pi_2")).await;
+        receive(store, "evt_3", paid(&again, "pi_2")).await;
         ann.get("/").await.lacks("Your balance is below zero");
     })
     .await;
@@ -291,7 +291,7 @@ async fn every_kind_of_line_is_said_in_words_and_the_file_sums_up_to_what_is_ava
         let mut ann = console.signed_up("ann").await;
         let bought = order(&mut ann, asked).await;
         let account: AccountId = bought.checkout.account_id;
-        hear(store, "evt_1", paid(&bought, "pi_1")).await;
+        receive(store, "evt_1", paid(&bought, "pi_1")).await;
         for (id, step) in [
             ("evt_2", DisputeStep::Withdrawn),
             ("evt_3", DisputeStep::Reinstated),
@@ -302,7 +302,7 @@ async fn every_kind_of_line_is_said_in_words_and_the_file_sums_up_to_what_is_ava
                 amount: 99,
                 step,
             };
-            hear(store, id, news).await;
+            receive(store, id, news).await;
         }
         let by = OnBehalf {
             operator: "olga".to_owned(),
@@ -387,8 +387,8 @@ async fn a_ledger_longer_than_a_part_comes_whole() {
         }
         let file = ann.get("/credits/ledger.csv").await;
         check_sum(console, &account, &file.text, 1_001).await;
-        let mut nobody = console.signed_up("bob").await;
-        let empty = nobody.get("/credits/ledger.csv").await;
+        let mut no_one = console.signed_up("bob").await;
+        let empty = no_one.get("/credits/ledger.csv").await;
         assert_eq!(empty.text.lines().count(), 1);
     })
     .await;

@@ -1,11 +1,11 @@
-//! Who is not signed in: the door, what is said at it, passwords that are forgotten.
+//! Who is not signed in: the sign-in page and its messages, passwords that are forgotten.
 
 use upscale_core::{Email, SecretToken};
 
 use super::browser::{Console, with_console};
 
 #[tokio::test]
-async fn every_page_behind_the_door_leads_to_it() {
+async fn every_page_that_needs_a_session_leads_to_the_sign_in_page() {
     with_console(async |console: &Console<'_>| {
         let mut guest = console.browser("192.0.2.1");
         for path in [

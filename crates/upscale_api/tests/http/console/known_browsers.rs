@@ -33,14 +33,15 @@ async fn lock_out(console: &Console<'_>) {
 }
 
 #[tokio::test]
-async fn wrong_passwords_of_strangers_never_lock_out_a_browser_that_the_owner_signed_in_with() {
+async fn wrong_passwords_of_unknown_callers_never_lock_out_a_browser_that_the_owner_signed_in_with()
+{
     with_console(async |console: &Console<'_>| {
         let mut ann = console.signed_up("ann").await;
         sign_out(&mut ann).await;
         lock_out(console).await;
         let mut elsewhere = console.browser("192.0.2.50");
         let page = sign_in(&mut elsewhere, "ann@example.org", "correct horse").await;
-        assert_eq!(page.status, 429, "a browser that nobody knows waits");
+        assert_eq!(page.status, 429, "a browser that no one knows waits");
         let page = sign_in(&mut ann, " Ann@example.org", "correct horse").await;
         assert_eq!(page.header("location"), "/");
         // Not even when they come from the same place, as in an office.
@@ -87,7 +88,7 @@ async fn the_cookie_counts_for_its_own_user_and_only_when_we_made_it() {
         assert_ne!(ann.cookies[COOKIE], eve.cookies[COOKIE]);
         let invented = SecretToken::random().unwrap().reveal().to_owned();
         console.app.keep_secret(&invented);
-        // Five with Eve's cookie and five with one of nobody's are the ten of all that are not Ann's.
+        // Five with Eve's cookie and five with one of no one's are the ten of all that are not Ann's.
         for (number, cookie) in [&eve.cookies[COOKIE], &invented]
             .into_iter()
             .cycle()
@@ -150,7 +151,7 @@ async fn a_new_password_forgets_browsers_and_the_one_that_sets_it_by_a_link_is_k
 }
 
 #[tokio::test]
-async fn who_is_signed_in_changes_the_password_whatever_strangers_try() {
+async fn who_is_signed_in_changes_the_password_whatever_others_try() {
     with_console(async |console: &Console<'_>| {
         let mut ann = console.signed_up("ann").await;
         lock_out(console).await;

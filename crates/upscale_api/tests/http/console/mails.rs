@@ -1,4 +1,4 @@
-//! Forgotten passwords by mail: who asks learns nothing, who reads the mailbox sets a password, once, and nobody is
+//! Forgotten passwords by mail: who asks learns nothing, who reads the mailbox sets a password, once, and no one is
 //! flooded.
 
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ pub(super) async fn with_mail(mailbox: &Mailbox, test: impl AsyncFnOnce(&Console
     with_console_set(options, None, test).await;
 }
 
-/// Somebody who signed up, and confirmed the address where this mailbox has no mail but that.
+/// Someone who signed up, and confirmed the address where this mailbox has no mail but that.
 pub(super) async fn sign_up<'a>(
     console: &'a Console<'_>,
     mailbox: &Mailbox,
@@ -87,7 +87,7 @@ pub(super) async fn sign_up<'a>(
     browser
 }
 
-/// Somebody who signed up and has confirmed nothing yet.
+/// Someone who signed up and has confirmed nothing yet.
 pub(super) async fn sign_up_alone<'a>(console: &'a Console<'_>, name: &str) -> Browser<'a> {
     let mut browser = console.browser("192.0.2.1");
     browser.get("/sign-up").await;
@@ -128,10 +128,10 @@ async fn a_mailed_link_sets_a_password_once_within_the_hour() {
             "/sign-in"
         );
         assert_eq!(guest.get(&second).await.status, 404);
-        let told = mailbox.wait_for(3).await.remove(2);
+        let reported = mailbox.wait_for(3).await.remove(2);
         assert!(
-            told.text.starts_with("Your password was changed"),
-            "{told:?}"
+            reported.text.starts_with("Your password was changed"),
+            "{reported:?}"
         );
         guest.get("/sign-in").await;
         let fields = [("email", "ann@example.org"), ("password", "a new battery")];
@@ -170,7 +170,8 @@ pub(super) fn link_to(console: &Console<'_>, page: &str, mail: &Mail) -> String 
 }
 
 #[tokio::test]
-async fn the_answer_is_the_same_whoever_signs_in_with_the_address_and_comes_before_any_mail() {
+async fn the_answer_is_the_same_whether_or_not_anyone_signs_in_with_the_address_and_comes_before_any_mail()
+ {
     // Nothing is handed over until this test gives leave.
     let mailbox = Mailbox {
         leave: Some(Arc::new(Semaphore::new(0))),
@@ -212,7 +213,7 @@ async fn the_answer_is_the_same_whoever_signs_in_with_the_address_and_comes_befo
 }
 
 #[tokio::test]
-async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
+async fn a_user_is_notified_of_every_change_of_how_they_sign_in() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
         let mut ann = sign_up(console, &mailbox, "ann").await;
@@ -233,8 +234,8 @@ async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
         let off = [("password", "a new battery")];
         ann.post_from(URL, "/settings/second-factor/off", &off)
             .await;
-        let told = mailbox.wait_for(3).await;
-        for (mail, what) in told.iter().zip([
+        let reported = mailbox.wait_for(3).await;
+        for (mail, what) in reported.iter().zip([
             "Your password was changed",
             "Two-factor authentication was turned on",
             "Two-factor authentication was turned off",
@@ -248,7 +249,7 @@ async fn whoever_changes_how_a_user_signs_in_the_user_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_stands_beside_the_field_and_nobody_is_flooded() {
+async fn what_is_wrong_stands_beside_the_field_and_no_one_is_flooded() {
     let mailbox = Mailbox::default();
     with_mail(&mailbox, async |console: &Console<'_>| {
         sign_up(console, &mailbox, "ann").await;

@@ -36,7 +36,7 @@ async fn a_task_is_shown_in_its_three_states_with_its_pictures_and_its_money() {
         let mut ann = console.signed_up("ann").await;
         let account = console.pay("ann", "10").await;
         let done = order(console, &account, "done").await;
-        app.succeed_next(b"not a picture, but nobody looks").await;
+        app.succeed_next(b"not a picture, but no one looks").await;
         let failed = order(console, &account, "failed").await;
         app.fail_next("The source answered 404").await;
         let running = order(console, &account, "running").await;

@@ -200,7 +200,7 @@ async fn an_answer_that_is_no_page_keeps_the_navigation_of_who_is_signed_in() {
 }
 
 #[tokio::test]
-async fn a_session_elsewhere_is_listed_and_ended_and_nobody_elses_is() {
+async fn a_session_elsewhere_is_listed_and_ended_and_no_one_elses_is() {
     with_console(async |console: &Console<'_>| {
         let mut ann = console.signed_up("ann").await;
         let mut other = console.browser("192.0.2.7");

@@ -27,7 +27,7 @@ async fn a_session_id_that_was_there_before_signing_in_is_worth_nothing_after() 
                 .insert("upscale-session".to_owned(), known.clone());
             attacker.get("/").await.lacks("ann@example.org");
         }
-        // Signing in where somebody is signed in already ends that session.
+        // Signing in where someone is signed in already ends that session.
         let mut shared = console.browser("192.0.2.9");
         shared
             .cookies

@@ -12,8 +12,11 @@ fn refusal(file: &[u8]) -> String {
 
 #[track_caller]
 fn assert_refused(file: &[u8], reason: &str) {
-    let told = refusal(file);
-    assert!(told.contains(reason), "{told:?} does not say {reason:?}");
+    let reported = refusal(file);
+    assert!(
+        reported.contains(reason),
+        "{reported:?} does not say {reason:?}"
+    );
 }
 
 fn honest() -> Vec<Saved> {
@@ -51,8 +54,8 @@ fn names_that_weights_do_not_need_are_refused_by_name_and_never_called() {
 fn opcodes_that_weights_do_not_need_are_refused() {
     // INST, OBJ, NEWOBJ, EXT1, PERSID, LONG4, BYTEARRAY8, DUP, and one that does not exist.
     for opcode in [b'i', b'o', 0x81, 0x82, b'P', 0x8b, 0x96, b'2', 0xff] {
-        let told = format!("opcode {opcode:#04x}");
-        assert_pickle_refused(Opcodes::begin().raw(b"}}").raw(&[opcode]), &told);
+        let reported = format!("opcode {opcode:#04x}");
+        assert_pickle_refused(Opcodes::begin().raw(b"}}").raw(&[opcode]), &reported);
     }
 }
 
@@ -170,18 +173,18 @@ fn damaged_entries_are_refused_unless_the_file_carries_no_sums() {
     let weight = honest()[0].values[5].to_le_bytes();
     let first = whole.windows(4).position(|bytes| bytes == weight).unwrap();
     let name = whole.windows(7).position(|bytes| bytes == b"collect");
-    for (at, entry, told) in [
+    for (at, entry, reported) in [
         (first + 2, 2, "\"archive/data/0\" is damaged"),
         (name.unwrap(), 0, "\"archive/data.pkl\" is damaged"),
     ] {
         let mut file = whole.clone();
         file[at] ^= 1;
-        assert_refused(&file, told);
+        assert_refused(&file, reported);
         let at = sum(&file, entry);
         file[at..at + 4].fill(0);
-        let told = Model::read(&file).map(|_| ()).err().map(|e| e.to_string());
+        let reported = Model::read(&file).map(|_| ()).err().map(|e| e.to_string());
         // A changed name in the pickle is still no name that weights need.
-        assert_eq!(told.is_none(), entry == 2, "{told:?}");
+        assert_eq!(reported.is_none(), entry == 2, "{reported:?}");
     }
 }
 
@@ -191,12 +194,12 @@ fn lying_counts_are_refused_before_anything_is_allocated() {
     let at = lying.len() - honest()[0].values.len() * 4 - 8;
     for count in [u64::MAX, 1 << 62, 1 << 40] {
         lying[at..at + 8].copy_from_slice(&count.to_le_bytes());
-        let told = refusal(&lying);
+        let reported = refusal(&lying);
         assert!(
             ["no count", "storage of", "announced"]
                 .iter()
-                .any(|w| told.contains(w)),
-            "{told}"
+                .any(|w| reported.contains(w)),
+            "{reported}"
         );
     }
     let text = Opcodes::begin().raw(b"X\xff\xff\xff\xff").end();
@@ -279,8 +282,8 @@ fn mutated_files_are_read_or_refused_and_nothing_else() {
     ];
     let mut random = Random(11);
     let mut refused = 0;
-    for turn in 0..4_000 {
-        let mut file = files[turn % files.len()].clone();
+    for round in 0..4_000 {
+        let mut file = files[round % files.len()].clone();
         for _ in 0..=random.next() % 4 {
             let at = random.next() as usize % file.len();
             match random.next() % 4 {

@@ -23,13 +23,13 @@ pub(super) struct View {
 
 #[derive(Debug)]
 struct Group {
-    places: Vec<Place>,
+    places: Vec<Offset>,
     /// The votes so far must reach it.
     threshold: f32,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Offset {
     x: usize,
     y: usize,
     votes: [f32; PATTERNS],
@@ -49,7 +49,7 @@ impl View {
         let mut groups = Vec::with_capacity(count / GROUP);
         for (places, thresholds) in places.chunks(GROUP).zip(thresholds.chunks(GROUP)) {
             let place = |&(x, y)| {
-                Ok(Place {
+                Ok(Offset {
                     x,
                     y,
                     votes: votes(file)?,

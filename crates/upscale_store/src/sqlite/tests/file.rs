@@ -40,7 +40,7 @@ async fn cap_pages(at: &Setting, pages: i64) {
 }
 
 #[tokio::test]
-async fn nobody_but_the_owner_reads_the_file() {
+async fn no_one_but_the_owner_reads_the_file() {
     let at = sqlite().await;
     at.account_for(1).await;
     for file in ["upscale.db", "upscale.db-wal"] {
@@ -91,7 +91,7 @@ async fn one_full_write_does_not_take_its_neighbours_down_unheard() {
     let made = futures_util::future::join_all(made).await;
     cap_pages(&at, 0).await;
     let listed = at.store.accounts().list().await.unwrap();
-    // Whoever heard yes is there; whoever is there heard yes.
+    // Anyone who heard yes is there; anyone who is there heard yes.
     assert_eq!(
         listed.len(),
         made.iter().filter(|answer| answer.is_ok()).count()

@@ -24,8 +24,8 @@ fn die_elsewhere(test: &str) -> (bool, String) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stderr).into_owned();
-    (child.status.signal() == Some(SIGABRT), said)
+    let reported = String::from_utf8_lossy(&child.stderr).into_owned();
+    (child.status.signal() == Some(SIGABRT), reported)
 }
 
 /// In the process that is to die.
@@ -43,8 +43,11 @@ async fn a_writing_thread_that_panics_ends_the_process() {
         let panics = async |_: &mut Tx| -> Result<(), StoreError> { panic!("a bug in a verb") };
         panic_in(async move |store: &Store| store.write(panics).await).await;
     }
-    let (aborted, said) = die_elsewhere("a_writing_thread_that_panics_ends_the_process");
-    assert!(aborted && said.contains("a bug in a verb"), "{said}");
+    let (aborted, reported) = die_elsewhere("a_writing_thread_that_panics_ends_the_process");
+    assert!(
+        aborted && reported.contains("a bug in a verb"),
+        "{reported}"
+    );
 }
 
 #[tokio::test]
@@ -53,6 +56,9 @@ async fn a_reading_thread_that_panics_ends_the_process() {
         let panics = async |_: &mut Tx| -> Result<(), StoreError> { panic!("a bug in a verb") };
         panic_in(async move |store: &Store| store.read(panics).await).await;
     }
-    let (aborted, said) = die_elsewhere("a_reading_thread_that_panics_ends_the_process");
-    assert!(aborted && said.contains("a bug in a verb"), "{said}");
+    let (aborted, reported) = die_elsewhere("a_reading_thread_that_panics_ends_the_process");
+    assert!(
+        aborted && reported.contains("a bug in a verb"),
+        "{reported}"
+    );
 }

@@ -62,8 +62,8 @@ fn digest(text: &str) -> Hmac<Sha256> {
     mac
 }
 
-/// The door of one listener.
-pub(crate) struct Door {
+/// Sign-in and sessions of one listener.
+pub(crate) struct AdminSessions {
     /// None where the listener's file decides who comes.
     token: Option<AdminToken>,
     sessions: Mutex<HashMap<TokenHash, Session>>,
@@ -92,7 +92,7 @@ pub(crate) enum Try {
     },
 }
 
-impl Door {
+impl AdminSessions {
     pub(crate) fn new(token: Option<AdminToken>) -> Self {
         Self {
             token,
@@ -191,42 +191,46 @@ mod tests {
 
     #[test]
     fn after_ten_wrong_tries_in_a_minute_wrong_ones_wait_and_the_right_one_never_does() {
-        let door = Door::new(Some(AdminToken::new(TOKEN).unwrap()));
-        assert_eq!(door.try_token(TOKEN, at(0)), Try::Right);
+        let sessions = AdminSessions::new(Some(AdminToken::new(TOKEN).unwrap()));
+        assert_eq!(sessions.try_token(TOKEN, at(0)), Try::Right);
         for second in 0..10 {
-            assert_eq!(door.try_token("guess", at(second)), Try::Wrong);
+            assert_eq!(sessions.try_token("guess", at(second)), Try::Wrong);
         }
         for second in 11..60 {
             let refused = Try::TooMany {
                 retry_after_seconds: 60 - second,
             };
-            assert_eq!(door.try_token("guess", at(second)), refused);
-            assert_eq!(door.try_token(TOKEN, at(second)), Try::Right);
+            assert_eq!(sessions.try_token("guess", at(second)), refused);
+            assert_eq!(sessions.try_token(TOKEN, at(second)), Try::Right);
         }
-        assert_eq!(door.try_token("guess", at(60)), Try::Wrong);
+        assert_eq!(sessions.try_token("guess", at(60)), Try::Wrong);
         // A clock that was set back by an hour makes no one wait for an hour.
-        assert_eq!(door.try_token("guess", at(-3_600)), Try::Wrong);
+        assert_eq!(sessions.try_token("guess", at(-3_600)), Try::Wrong);
     }
 
     #[test]
     fn sessions_end_by_time_by_hand_and_for_newer_ones() {
-        let door = Door::new(None);
+        let sessions = AdminSessions::new(None);
         let cookies: Vec<_> = (0..=SESSIONS_MAX)
             .map(|_| SecretToken::random().unwrap())
             .collect();
         for (second, cookie) in (0..).zip(&cookies) {
-            door.open_session(cookie, "ann", at(second));
+            sessions.open_session(cookie, "ann", at(second));
         }
-        assert_eq!(door.find_operator(&cookies[0], at(100)), None, "the oldest");
         assert_eq!(
-            door.find_operator(&cookies[1], at(100)).as_deref(),
+            sessions.find_operator(&cookies[0], at(100)),
+            None,
+            "the oldest"
+        );
+        assert_eq!(
+            sessions.find_operator(&cookies[1], at(100)).as_deref(),
             Some("ann")
         );
         assert_eq!(
-            door.find_operator(&cookies[1], at(1 + SESSION_SECONDS)),
+            sessions.find_operator(&cookies[1], at(1 + SESSION_SECONDS)),
             None
         );
-        door.end_session(&cookies[2]);
-        assert_eq!(door.find_operator(&cookies[2], at(100)), None);
+        sessions.end_session(&cookies[2]);
+        assert_eq!(sessions.find_operator(&cookies[2], at(100)), None);
     }
 }

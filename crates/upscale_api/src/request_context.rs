@@ -15,7 +15,7 @@ use crate::error::ApiError;
 /// What is learnt about one request on its way, for its log line and its headers: kept apart from the
 /// handler's answer, so that a panic or a timeout loses none of it.
 #[derive(Debug)]
-pub(crate) struct Trail {
+pub(crate) struct RequestContext {
     /// The request's own name.
     pub(crate) request_id: RequestId,
     /// Who called, once known; by which key, but for the console.
@@ -32,7 +32,7 @@ pub(crate) struct Trail {
     pub(crate) held: OnceLock<Duration>,
 }
 
-impl Trail {
+impl RequestContext {
     /// Of a request of which nothing is known yet.
     pub(crate) fn of(request_id: RequestId) -> Self {
         Self {
@@ -47,16 +47,16 @@ impl Trail {
     }
 }
 
-/// The request's trail, for handlers that add to it.
-pub(crate) struct Followed(pub(crate) Arc<Trail>);
+/// The request's context, for handlers that add to it.
+pub(crate) struct Followed(pub(crate) Arc<RequestContext>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Followed {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let trail = parts.extensions.get::<Arc<Trail>>().cloned();
-        trail.map(Self).ok_or_else(|| ApiError::Internal {
-            detail: "the route is not wrapped by the trail layer".to_owned(),
+        let context = parts.extensions.get::<Arc<RequestContext>>().cloned();
+        context.map(Self).ok_or_else(|| ApiError::Internal {
+            detail: "the route is not wrapped by the context layer".to_owned(),
         })
     }
 }

@@ -10,15 +10,15 @@ use super::parse::parse_public_url;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) location: LocationArgs,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Where accounts, tasks and results are kept. Every process of a service names the same place.
+/// Where accounts, tasks and results are kept. Every process of a service names the same location.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct LocationArgs {
     /// Directory of the database and the result files; `serve` and `account create` make it where absent. By default
     /// `$XDG_DATA_HOME/upscale` or `~/.local/share/upscale`, and none with `--database`.
     #[arg(long, value_name = "DIR")]

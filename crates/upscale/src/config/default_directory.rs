@@ -7,12 +7,12 @@ use std::{
 
 /// `$XDG_DATA_HOME/upscale`, else `~/.local/share/upscale` (XDG Base Directory Specification 0.8); none for a process that
 /// has no home, as under systemd.
-pub(crate) fn default_place() -> Option<PathBuf> {
-    place_of(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
+pub(crate) fn default_directory() -> Option<PathBuf> {
+    directory_of(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
 }
 
 /// The specification passes over a relative path.
-fn place_of(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+fn directory_of(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: Option<OsString>| {
         let path = path.map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -29,17 +29,17 @@ mod tests {
 
     #[test]
     fn data_are_where_the_desktop_says_or_below_the_home() {
-        let place = |data_home: Option<&str>, home: Option<&str>| {
-            let place = place_of(data_home.map(Into::into), home.map(Into::into));
-            place.map(|place| place.display().to_string())
+        let found = |data_home: Option<&str>, home: Option<&str>| {
+            let directory = directory_of(data_home.map(Into::into), home.map(Into::into));
+            directory.map(|directory| directory.display().to_string())
         };
         let at = |text: &str| Some(text.to_owned());
-        assert_eq!(place(Some("/d"), Some("/people/ann")), at("/d/upscale"));
+        assert_eq!(found(Some("/d"), Some("/people/ann")), at("/d/upscale"));
         let below_home = at("/people/ann/.local/share/upscale");
         for data_home in [None, Some(""), Some("relative")] {
-            assert_eq!(place(data_home, Some("/people/ann")), below_home);
+            assert_eq!(found(data_home, Some("/people/ann")), below_home);
         }
-        assert_eq!(place(None, None), None);
-        assert_eq!(place(None, Some("/")), None);
+        assert_eq!(found(None, None), None);
+        assert_eq!(found(None, Some("/")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Who comes in: by the socket everybody, to look; by loopback whoever has the token; and changes by a name alone.
+//! Who comes in: by the socket everyone, to look; by loopback anyone who has the token; and changes by a name alone.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -31,9 +31,9 @@ async fn without_the_token_nothing_is_shown_and_the_form_leads_in() {
             );
             assert_eq!(page.text, "");
         }
-        let door = browser.get("/sign-in").await;
-        door.has("Operators' token");
-        door.lacks("Audit trail");
+        let page = browser.get("/sign-in").await;
+        page.has("Operators' token");
+        page.lacks("Audit trail");
         let page = browser
             .post("/sign-in", &[("name", "Ann"), ("token", "guess")])
             .await;
@@ -62,7 +62,7 @@ async fn without_the_token_nothing_is_shown_and_the_form_leads_in() {
 }
 
 #[tokio::test]
-async fn by_the_socket_everybody_looks_and_a_name_is_needed_to_change() {
+async fn by_the_socket_everyone_looks_and_a_name_is_needed_to_change() {
     with_admin(async |admin: &Admin<'_>| {
         let path = format!("/accounts/{}", admin.app.account);
         let mut browser = admin.browser(By::Socket);
@@ -71,8 +71,8 @@ async fn by_the_socket_everybody_looks_and_a_name_is_needed_to_change() {
         let fields = [("credits", "5"), ("reason", "a gift")];
         let page = browser.post(&adjust, &fields).await;
         assert_eq!((page.status, page.header("location")), (303, "/sign-in"));
-        let door = browser.get("/sign-in").await;
-        door.lacks("name=\"token\"");
+        let page = browser.get("/sign-in").await;
+        page.lacks("name=\"token\"");
         let page = browser.post("/sign-in", &[("name", "Ann")]).await;
         assert_eq!(page.status, 303);
         browser.get(&path).await;
@@ -160,7 +160,7 @@ async fn wrong_tokens_are_throttled_while_sessions_and_the_right_one_go_on() {
         let bearer = |token: &str| vec![("authorization", format!("Bearer {token}"))];
         script.headers = bearer(wrong);
         assert_eq!(script.get("/").await.status, 429);
-        // Nobody but who guesses is kept out.
+        // No one but who guesses is kept out.
         script.headers = bearer(TOKEN);
         assert_eq!(script.get("/").await.status, 200);
         assert_eq!(inside.get("/").await.status, 200);

@@ -1,4 +1,4 @@
-//! What someone must do now and then whether or not there is work: end what is overdue, finish refunds,
+//! Maintenance, which is due whether or not there is work: end what is overdue, finish refunds,
 //! remove what is past retention, check the books. Every maintenance task may run on many processes at once; those that read
 //! everything there is are left to the few.
 
@@ -26,7 +26,7 @@ const OLD_TRANSACTION_SECONDS: i64 = 60;
 
 /// How often, at most.
 #[derive(Debug, Clone)]
-pub struct HousekeepingOptions {
+pub struct MaintenanceOptions {
     /// Only what tasks wait for: deadlines and refunds. The rest reads every record and asks after every file, so a
     /// fleet's few API processes do it and its many workers do not.
     pub only_tasks: bool,
@@ -51,7 +51,7 @@ pub struct HousekeepingOptions {
     pub owners_every: Duration,
 }
 
-impl Default for HousekeepingOptions {
+impl Default for MaintenanceOptions {
     fn default() -> Self {
         Self {
             only_tasks: false,
@@ -69,7 +69,7 @@ impl Default for HousekeepingOptions {
 }
 
 #[derive(Debug, Clone)]
-enum Chore {
+enum MaintenanceTask {
     Reap,
     FinishRefunds,
     LookAtClock,
@@ -80,58 +80,58 @@ enum Chore {
     DeadOwners(PathBuf),
 }
 
-/// Looks after the house until `shutdown` resolves: for processes that have no [`crate::Worker`], so that
+/// Does the maintenance until `shutdown` resolves: for processes that have no [`crate::Worker`], so that
 /// tasks end in time even while every worker is dead.
-pub async fn keep_house(
+pub async fn maintain(
     store: &Store,
     results: &Results,
-    options: HousekeepingOptions,
+    options: MaintenanceOptions,
     shutdown: impl Future<Output = ()>,
 ) {
-    let chores = start(store, results, options);
+    let tasks = start(store, results, options);
     shutdown.await;
-    drop(chores);
+    drop(tasks);
 }
 
 /// Each maintenance task on its own, so that a long sweep keeps no deadline waiting. They stop when the set is dropped.
-pub(crate) fn start(store: &Store, results: &Results, options: HousekeepingOptions) -> JoinSet<()> {
-    let mut chores = JoinSet::new();
-    for (chore, every) in chores_of(options) {
-        chores.spawn(keep_doing(chore, every, store.clone(), results.clone()));
+pub(crate) fn start(store: &Store, results: &Results, options: MaintenanceOptions) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for (task, every) in tasks_of(options) {
+        tasks.spawn(keep_doing(task, every, store.clone(), results.clone()));
     }
-    chores
+    tasks
 }
 
-fn chores_of(options: HousekeepingOptions) -> Vec<(Chore, Duration)> {
-    let mut chores = vec![
-        (Chore::Reap, options.reap_every),
-        (Chore::FinishRefunds, options.refund_every),
+fn tasks_of(options: MaintenanceOptions) -> Vec<(MaintenanceTask, Duration)> {
+    let mut tasks = vec![
+        (MaintenanceTask::Reap, options.reap_every),
+        (MaintenanceTask::FinishRefunds, options.refund_every),
     ];
     if let Some(folder) = options.owners {
-        chores.push((Chore::DeadOwners(folder), options.owners_every));
+        tasks.push((MaintenanceTask::DeadOwners(folder), options.owners_every));
     }
     if !options.only_tasks {
-        chores.extend([
-            (Chore::LookAtClock, options.look_at_clock_every),
-            (Chore::Sweep, options.sweep_every),
-            (Chore::Audit, options.audit_every),
-            (Chore::AuditFiles, options.audit_files_every),
-            (Chore::OldTransactions, options.transactions_every),
+        tasks.extend([
+            (MaintenanceTask::LookAtClock, options.look_at_clock_every),
+            (MaintenanceTask::Sweep, options.sweep_every),
+            (MaintenanceTask::Audit, options.audit_every),
+            (MaintenanceTask::AuditFiles, options.audit_files_every),
+            (MaintenanceTask::OldTransactions, options.transactions_every),
         ]);
     }
-    chores
+    tasks
 }
 
-async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Results) {
+async fn keep_doing(task: MaintenanceTask, every: Duration, store: Store, results: Results) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
     loop {
         ticks.tick().await;
         let begun = Instant::now();
-        let done = chore.do_it(&store, &results).await;
+        let done = task.do_it(&store, &results).await;
         if done.is_err() {
-            counter!("upscale_chore_failures_total", "chore" => chore.name()).increment(1);
+            counter!("upscale_maintenance_failures_total", "task" => task.name()).increment(1);
         }
         let rest = begun.elapsed() * REST_FACTOR;
         if rest > every {
@@ -139,15 +139,19 @@ async fn keep_doing(chore: Chore, every: Duration, store: Store, results: Result
         }
         // An outage is logged when it begins and when it ends, not every second.
         match &done {
-            Err(error) if !failing => tracing::warn!(?chore, %error, "a maintenance task fails"),
-            Ok(()) if failing => tracing::info!(?chore, "a maintenance task works again"),
+            Err(error) if !failing => {
+                tracing::warn!(maintenance = ?task, %error, "a maintenance task fails")
+            }
+            Ok(()) if failing => {
+                tracing::info!(maintenance = ?task, "a maintenance task works again")
+            }
             _ => {}
         }
         failing = done.is_err();
     }
 }
 
-impl Chore {
+impl MaintenanceTask {
     async fn do_it(&self, store: &Store, results: &Results) -> Result<(), StoreError> {
         match self {
             Self::Reap => {
@@ -189,7 +193,7 @@ impl Chore {
     }
 }
 
-/// The file stays until the store has heard of the death, so that nothing is forgotten while it is away.
+/// The file stays until the store has acknowledged the death, so that nothing is forgotten while it is away.
 async fn end_leases_of_the_dead(store: &Store, folder: PathBuf) -> Result<(), StoreError> {
     let cannot_look = |why: String| StoreError::Unavailable(format!("the lock files: {why}"));
     let looked = spawn_blocking(move || find_dead(&folder)).await;
@@ -271,20 +275,20 @@ mod tests {
     #[test]
     fn workers_of_a_fleet_end_tasks_and_leave_the_reading_of_everything_to_others() {
         let names = |only_tasks| {
-            let options = HousekeepingOptions {
+            let options = MaintenanceOptions {
                 only_tasks,
-                ..HousekeepingOptions::default()
+                ..MaintenanceOptions::default()
             };
-            let chores = chores_of(options).into_iter();
-            chores.map(|(chore, _)| chore.name()).collect::<Vec<_>>()
+            let tasks = tasks_of(options).into_iter();
+            tasks.map(|(task, _)| task.name()).collect::<Vec<_>>()
         };
         assert_eq!(names(true), ["reap", "refund"]);
         assert_eq!(names(false).len(), 7);
-        let options = HousekeepingOptions {
+        let options = MaintenanceOptions {
             owners: Some("owners".into()),
             only_tasks: true,
-            ..HousekeepingOptions::default()
+            ..MaintenanceOptions::default()
         };
-        assert_eq!(chores_of(options).len(), 3);
+        assert_eq!(tasks_of(options).len(), 3);
     }
 }

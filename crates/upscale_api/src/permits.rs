@@ -19,9 +19,9 @@ const ACCOUNT_ONE_IN: usize = 1;
 /// A body younger than this is not given up for another: an honest one is on its way.
 const BODY_KEPT: Duration = Duration::from_millis(250);
 
-/// Places of each class; the defaults are what the service runs with.
+/// Permits of each class; the defaults are what the service runs with.
 #[derive(Debug, Clone)]
-pub struct PlaceLimits {
+pub struct PermitLimits {
     /// Requests of callers without a key or a session, answered at a time.
     pub public: usize,
     /// Requests of callers with a key or a session, answered at a time; also Stripe's events once their signature fits.
@@ -41,7 +41,7 @@ pub struct PlaceLimits {
     pub operator_bodies: usize,
 }
 
-impl Default for PlaceLimits {
+impl Default for PermitLimits {
     fn default() -> Self {
         Self {
             public: 256,
@@ -57,7 +57,7 @@ impl Default for PlaceLimits {
 }
 
 /// The pools of one process.
-pub(crate) struct Places {
+pub(crate) struct Permits {
     pub(crate) public: Arc<Pool>,
     pub(crate) keyed: Arc<Pool>,
     pub(crate) operators: Arc<Pool>,
@@ -69,8 +69,8 @@ pub(crate) struct Places {
     pub(crate) operator_bodies: Arc<Pool>,
 }
 
-impl Places {
-    pub(crate) fn new(limits: &PlaceLimits) -> Self {
+impl Permits {
+    pub(crate) fn new(limits: &PermitLimits) -> Self {
         let pool = |name, size| Arc::new(Pool::new(name, size));
         Self {
             public: pool("answers_public", limits.public),
@@ -86,7 +86,7 @@ impl Places {
     }
 }
 
-/// For whom a place is taken.
+/// For whom a permit is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     /// Someone at this address; IPv6 counts by /64.
@@ -108,11 +108,11 @@ impl Owner {
     }
 }
 
-/// Why there is no place; the text is for the log.
+/// Why there is no permit; the text is for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Full(pub(crate) String);
 
-/// A bounded number of places.
+/// A bounded number of permits.
 pub(crate) struct Pool {
     /// The value of the label `limit` of `upscale_limits_hit_total`.
     name: &'static str,
@@ -124,7 +124,7 @@ pub(crate) struct Pool {
 struct Held {
     next: u64,
     /// By number, so the oldest stands first.
-    places: BTreeMap<u64, Holder>,
+    permits: BTreeMap<u64, Holder>,
     by_owner: HashMap<Owner, usize>,
 }
 
@@ -147,14 +147,14 @@ impl Held {
             since: Instant::now(),
             displaced: Arc::clone(&displaced),
         };
-        self.places.insert(self.next, holder);
+        self.permits.insert(self.next, holder);
         *self.by_owner.entry(owner).or_default() += 1;
         (self.next, displaced)
     }
 
     /// None when it was displaced before.
     fn remove(&mut self, number: u64) -> Option<Holder> {
-        let holder = self.places.remove(&number)?;
+        let holder = self.permits.remove(&number)?;
         if let Some(count) = self.by_owner.get_mut(&holder.owner) {
             *count -= 1;
             if *count == 0 {
@@ -166,8 +166,8 @@ impl Held {
 
     /// Ends the wait of the one that has waited longest, of this owner or of anyone; false when all are young.
     fn displace(&mut self, of: Option<Owner>, now: Instant) -> bool {
-        let mut places = self.places.iter();
-        let oldest = places.find(|(_, holder)| of.is_none_or(|owner| owner == holder.owner));
+        let mut permits = self.permits.iter();
+        let oldest = permits.find(|(_, holder)| of.is_none_or(|owner| owner == holder.owner));
         let is_old = |holder: &Holder| now.duration_since(holder.since) >= BODY_KEPT;
         let number = oldest.and_then(|(number, holder)| is_old(holder).then_some(*number));
         let Some(holder) = number.and_then(|number| self.remove(number)) else {
@@ -178,21 +178,21 @@ impl Held {
     }
 }
 
-/// One place, free again when dropped.
-pub(crate) struct Place {
+/// One permit, free again when dropped.
+pub(crate) struct Permit {
     pool: Arc<Pool>,
     number: u64,
     displaced: Arc<Notify>,
 }
 
-impl Place {
+impl Permit {
     /// Resolves when another needed it more.
     pub(crate) async fn displaced(&self) {
         self.displaced.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         drop(self.pool.lock().remove(self.number));
     }
@@ -207,42 +207,42 @@ impl Pool {
         }
     }
 
-    /// A place for answering.
+    /// A permit for answering.
     ///
     /// # Errors
     /// [`Full`] when all are taken, or this owner has its share.
-    pub(crate) fn take(self: &Arc<Self>, owner: Owner) -> Result<Place, Full> {
+    pub(crate) fn take(self: &Arc<Self>, owner: Owner) -> Result<Permit, Full> {
         let mut held = self.lock();
         match self.why_not(&held, owner) {
-            None => Ok(self.place(&mut held, owner)),
+            None => Ok(self.permit(&mut held, owner)),
             Some(full) => Err(self.refuse(full)),
         }
     }
 
     /// How many are taken now.
     pub(crate) fn taken(&self) -> usize {
-        self.lock().places.len()
+        self.lock().permits.len()
     }
 
-    /// A place for waiting: the one who has waited longest gives way, of the same owner where the share is used up. An
+    /// A permit for waiting: the one who has waited longest gives way, of the same owner where the share is used up. An
     /// honest body comes at once, so who is displaced is slow.
     ///
     /// # Errors
     /// [`Full`] when all who could give way have only just come.
-    pub(crate) fn take_or_displace(self: &Arc<Self>, owner: Owner) -> Result<Place, Full> {
+    pub(crate) fn take_or_displace(self: &Arc<Self>, owner: Owner) -> Result<Permit, Full> {
         let mut held = self.lock();
         if let Some(full) = self.why_not(&held, owner) {
-            let of = (held.places.len() < self.size).then_some(owner);
+            let of = (held.permits.len() < self.size).then_some(owner);
             if !held.displace(of, Instant::now()) {
                 return Err(self.refuse(full));
             }
             counter!("upscale_limits_hit_total", "limit" => self.name).increment(1);
         }
-        Ok(self.place(&mut held, owner))
+        Ok(self.permit(&mut held, owner))
     }
 
     fn why_not(&self, held: &Held, owner: Owner) -> Option<Full> {
-        let free = self.size.saturating_sub(held.places.len());
+        let free = self.size.saturating_sub(held.permits.len());
         if free == 0 {
             return Some(Full(format!(
                 "all {} permits of {} are taken",
@@ -263,9 +263,9 @@ impl Pool {
         full
     }
 
-    fn place(self: &Arc<Self>, held: &mut Held, owner: Owner) -> Place {
+    fn permit(self: &Arc<Self>, held: &mut Held, owner: Owner) -> Permit {
         let (number, displaced) = held.insert(owner);
-        Place {
+        Permit {
             pool: Arc::clone(self),
             number,
             displaced,
@@ -285,8 +285,8 @@ mod tests {
         Owner::Address(IpAddr::V4(number.into()))
     }
 
-    /// As many places as this owner gets.
-    fn take_all(pool: &Arc<Pool>, owner: Owner) -> Vec<Place> {
+    /// As many permits as this owner gets.
+    fn take_all(pool: &Arc<Pool>, owner: Owner) -> Vec<Permit> {
         std::iter::from_fn(|| pool.take(owner).ok()).collect()
     }
 
@@ -296,9 +296,9 @@ mod tests {
         let first = take_all(&pool, address(1));
         let second = take_all(&pool, address(2));
         assert_eq!((first.len(), second.len()), (10, 9));
-        // Who comes late still finds a place.
+        // Who comes late still finds a permit.
         let others: Vec<_> = (3..20).map(|one| take_all(&pool, address(one))).collect();
-        assert!(others.iter().all(|places| !places.is_empty()));
+        assert!(others.iter().all(|permits| !permits.is_empty()));
         drop(first);
         assert!(pool.take(address(1)).is_ok());
     }
@@ -320,22 +320,22 @@ mod tests {
             .map(|one| pool.take(address(one)).unwrap())
             .collect();
         let Err(Full(text)) = pool.take(address(3)) else {
-            panic!("a fifth place");
+            panic!("a fifth permit");
         };
         assert_eq!(text, "all 4 permits of test are taken");
         drop((held, others));
         let empty = pool.lock();
-        assert!(empty.places.is_empty() && empty.by_owner.is_empty());
+        assert!(empty.permits.is_empty() && empty.by_owner.is_empty());
     }
 
     #[tokio::test]
-    async fn the_oldest_waiting_gives_way_to_its_own_and_in_a_full_pool_to_anybody() {
+    async fn the_oldest_waiting_gives_way_to_its_own_and_in_a_full_pool_to_anyone() {
         let pool = Arc::new(Pool::new("test", 18));
         let (slow, honest) = (address(1), address(2));
-        let held: Vec<Place> = take_all(&pool, slow);
+        let held: Vec<Permit> = take_all(&pool, slow);
         assert_eq!(held.len(), 2);
         assert!(pool.take_or_displace(slow).is_err(), "all are young");
-        pool.lock().places.values_mut().for_each(|holder| {
+        pool.lock().permits.values_mut().for_each(|holder| {
             holder.since = Instant::now().checked_sub(BODY_KEPT).unwrap();
         });
         let newer = pool.take_or_displace(slow).unwrap();
@@ -347,6 +347,6 @@ mod tests {
         let late = pool.take_or_displace(honest).unwrap();
         held[1].displaced().await;
         drop((held, newer, rest, late));
-        assert!(pool.lock().places.is_empty());
+        assert!(pool.lock().permits.is_empty());
     }
 }

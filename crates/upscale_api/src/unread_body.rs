@@ -22,9 +22,9 @@ const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A request's body, in two hands: the handler's and ours.
 #[derive(Clone)]
-pub(crate) struct Leftover(Arc<Mutex<Body>>);
+pub(crate) struct UnreadBody(Arc<Mutex<Body>>);
 
-impl Leftover {
+impl UnreadBody {
     /// The request with its body shared. None when nothing should be read later: the client waits for
     /// our `100 Continue`, which reading would send.
     pub(crate) fn share(request: Request) -> (Request, Option<Self>) {
@@ -59,7 +59,7 @@ impl Leftover {
     }
 }
 
-impl HttpBody for Leftover {
+impl HttpBody for UnreadBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,4 +1,4 @@
-//! One turn of the loop against the real store: how each kind of end is settled, and that a turn which lost
+//! One attempt against the real store: how each kind of end is settled, and that an attempt which lost
 //! its claim changes nothing.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::{
 };
 use upscale_core::{Scale, hex};
 use upscale_pipeline::{Answer, read_job};
-use upscale_worker::Turn;
+use upscale_worker::AttemptEnd;
 
 use crate::{
     children::{assert_gone, wait_for_file},
@@ -28,7 +28,7 @@ async fn a_good_image_is_stored_charged_and_described_truly() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
     let worker = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
 
     let Answer::Done { png, thumbnail, .. } = done(Scale::X2, 5_000) else {
         unreachable!()
@@ -50,12 +50,12 @@ async fn a_good_image_is_stored_charged_and_described_truly() {
 }
 
 #[tokio::test]
-async fn a_sample_is_at_hand_and_nobody_is_asked_for_it() {
+async fn a_sample_is_at_hand_and_no_one_is_asked_for_it() {
     let world = World::start().await;
     let sample = upscale_core::SAMPLES[1];
     let task = world.order_url(&sample.url()).await;
     let worker = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     assert_eq!(world.result(&task).await.width, 80);
     let job = std::fs::read(world.stage.path("job")).unwrap();
     let mut job = job.as_slice();
@@ -75,7 +75,7 @@ async fn an_image_alone_is_ordered_with_all_cores() {
     let mut options = world.options(world.good_child());
     options.cores = Some(6);
     let worker = world.worker(options);
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     let job = std::fs::read(world.stage.path("job")).unwrap();
     let (job, _) = read_job(&mut job.as_slice()).unwrap();
     assert_eq!(job.threads, 6);
@@ -87,7 +87,7 @@ async fn a_permanent_failure_ends_the_task_at_the_first_attempt() {
     let missing = vec![Step::Send(answer("404 Not Found", "", b""))];
     let task = world.order("/a.png", missing).await;
     let worker = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Failed);
     assert_eq!(
         world.failure(&task).await,
         "The image URL returned 404. No credits were charged."
@@ -101,7 +101,7 @@ async fn what_the_child_refuses_fails_in_its_words() {
     let task = world.order("/a.png", World::good_source()).await;
     let refusal = Answer::Refused("The source is not a JPEG, PNG or WebP".to_owned());
     let worker = world.worker_of(world.stage.answering(&refusal));
-    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Failed);
     assert_eq!(
         world.failure(&task).await,
         "The source is not a JPEG, PNG or WebP. No credits were charged."
@@ -117,10 +117,10 @@ async fn a_source_is_asked_for_ninety_seconds_and_no_longer() {
     let worker = world.worker_of(world.good_child());
     // At 0, 21, 42, 63 and 84 s; the sixth try is after the ninetieth.
     for _ in 0..5 {
-        assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+        assert_eq!(world.attempt(&worker).await, AttemptEnd::RetryLater);
         world.clock.advance_seconds(RETRY_SECONDS);
     }
-    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Failed);
     assert!(world.failure(&task).await.contains("returned 503"));
     assert_eq!(world.source.requests().len(), 6);
     world.assert_books(0).await;
@@ -133,7 +133,7 @@ async fn a_source_that_names_a_time_is_not_asked_before() {
     let busy = vec![Step::Send(answer("503 Busy", lines, b""))];
     world.order("/a.png", busy).await;
     let worker = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::RetryLater);
     world.clock.advance_seconds(39);
     assert_eq!(
         world.store.tasks().claim("another", 1, &[]).await.unwrap(),
@@ -141,7 +141,7 @@ async fn a_source_that_names_a_time_is_not_asked_before() {
     );
     world.source.set("/a.png", World::good_source());
     world.clock.advance_seconds(1);
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     world.assert_books(1).await;
 }
 
@@ -156,16 +156,22 @@ async fn an_account_with_all_its_downloads_under_way_gets_its_claim_back_unharme
     world.order("/b.png", World::gated_source()).await;
     let second = world.claim().await;
     let (_release, released) = watch::channel(false);
-    let (turn, ()) = tokio::join!(worker.work_once(&second, released.clone()), async {
+    let (end, ()) = tokio::join!(worker.work_once(&second, released.clone()), async {
         world.source.wait_until_open(1).await;
-        assert_eq!(worker.work_once(&first, released).await, Turn::Released);
+        assert_eq!(
+            worker.work_once(&first, released).await,
+            AttemptEnd::Released
+        );
         world.source.open_gate();
     });
-    assert_eq!(turn, Turn::Succeeded);
+    assert_eq!(end, AttemptEnd::Succeeded);
     let again = world.claim().await;
     assert_eq!((again.crashes, again.transient_failures), (0, 0));
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&again, released).await, Turn::Succeeded);
+    assert_eq!(
+        worker.work_once(&again, released).await,
+        AttemptEnd::Succeeded
+    );
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(2).await;
 }
@@ -176,10 +182,10 @@ async fn a_transient_failure_that_passes_costs_nothing_but_time() {
     let busy = vec![Step::Send(answer("429 Slow down", "", b""))];
     let task = world.order("/a.png", busy).await;
     let worker = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::RetryLater);
     world.source.set("/a.png", World::good_source());
     world.clock.advance_seconds(RETRY_SECONDS);
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
 }
@@ -189,9 +195,9 @@ async fn the_second_crash_of_a_child_is_the_last() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
     let worker = world.worker_of(world.stage.child("cat > job; kill -SEGV $$"));
-    assert_eq!(world.turn(&worker).await, Turn::RetryLater);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::RetryLater);
     world.clock.advance_seconds(RETRY_SECONDS);
-    assert_eq!(world.turn(&worker).await, Turn::Failed);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Failed);
     assert_eq!(
         world.failure(&task).await,
         "The image could not be processed. No credits were charged."
@@ -216,8 +222,8 @@ async fn a_result_that_cannot_be_stored_is_stored_later_and_not_made_again() {
         std::fs::remove_file(&results).unwrap();
         std::fs::create_dir(&results).unwrap();
     };
-    let (turn, ()) = tokio::join!(world.turn(&worker), mending);
-    assert_eq!(turn, Turn::Succeeded);
+    let (end, ()) = tokio::join!(world.attempt(&worker), mending);
+    assert_eq!(end, AttemptEnd::Succeeded);
     assert_eq!(world.source.requests().len(), 1);
     assert_eq!(world.result(&task).await.height, 60);
     world.assert_books(1).await;
@@ -234,7 +240,7 @@ async fn a_result_that_cannot_be_stored_until_the_deadline_fails_the_task() {
     claim.deadline_at = world.store.now().plus_seconds(5);
     let worker = world.worker_of(world.good_child());
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    assert_eq!(worker.work_once(&claim, released).await, AttemptEnd::Failed);
     let failure = world.failure(&task).await;
     assert!(failure.contains("still being stored"), "{failure}");
     std::fs::remove_file(&results).unwrap();
@@ -264,14 +270,14 @@ async fn heartbeats_keep_a_claim_as_long_as_the_work_takes() {
         );
         world.source.open_gate();
     };
-    let (turn, ()) = tokio::join!(world.turn(&worker), watching);
-    assert_eq!(turn, Turn::Succeeded);
+    let (end, ()) = tokio::join!(world.attempt(&worker), watching);
+    assert_eq!(end, AttemptEnd::Succeeded);
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
 }
 
 #[tokio::test]
-async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
+async fn an_attempt_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
     let mut options = world.options(world.stage.child("echo $$ > pid; exec sleep 1000"));
@@ -296,7 +302,7 @@ async fn a_turn_whose_claim_went_to_another_is_stopped_by_its_heartbeat() {
         quick.work_once(&second, released).await
     };
     let (lost, done) = tokio::join!(slow.work_once(&claim, released), stealing);
-    assert_eq!((lost, done), (Turn::Lost, Turn::Succeeded));
+    assert_eq!((lost, done), (AttemptEnd::Lost, AttemptEnd::Succeeded));
     assert_gone(&pid).await;
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
@@ -309,11 +315,11 @@ async fn a_late_settlement_changes_nothing_and_leaves_an_orphan() {
     let worker = world.worker_of(world.good_child());
     let stale = world.claim().await;
     world.clock.advance_seconds(LEASE_SECONDS + 1);
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     let file = world.result(&task).await;
 
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&stale, released).await, Turn::Lost);
+    assert_eq!(worker.work_once(&stale, released).await, AttemptEnd::Lost);
     assert_eq!(world.result(&task).await, file);
     assert_eq!(world.result_files(), 2);
     world.assert_books(1).await;
@@ -326,16 +332,16 @@ async fn a_late_failure_takes_nothing_back() {
     let stale = world.claim().await;
     world.clock.advance_seconds(LEASE_SECONDS + 1);
     let good = world.worker_of(world.good_child());
-    assert_eq!(world.turn(&good).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&good).await, AttemptEnd::Succeeded);
     let refusing = world.worker_of(world.stage.answering(&Answer::Refused("no".to_owned())));
     let (_release, released) = watch::channel(false);
-    assert_eq!(refusing.work_once(&stale, released).await, Turn::Lost);
+    assert_eq!(refusing.work_once(&stale, released).await, AttemptEnd::Lost);
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
 }
 
 #[tokio::test]
-async fn a_released_turn_kills_its_child_and_gives_the_job_back_unharmed() {
+async fn a_released_attempt_kills_its_child_and_gives_the_job_back_unharmed() {
     let world = World::start().await;
     let task = world.order("/a.png", World::good_source()).await;
     let worker = world.worker_of(world.stage.child("echo $$ > pid; exec sleep 1000"));
@@ -346,8 +352,8 @@ async fn a_released_turn_kills_its_child_and_gives_the_job_back_unharmed() {
         wait_for_file(&pid).await;
         release.send_replace(true);
     };
-    let (turn, ()) = tokio::join!(worker.work_once(&claim, released), stopping);
-    assert_eq!(turn, Turn::Released);
+    let (end, ()) = tokio::join!(worker.work_once(&claim, released), stopping);
+    assert_eq!(end, AttemptEnd::Released);
     assert_gone(&pid).await;
 
     let next = world.claim().await;
@@ -357,7 +363,10 @@ async fn a_released_turn_kills_its_child_and_gives_the_job_back_unharmed() {
     );
     let (_release, released) = watch::channel(false);
     let worker = world.worker_of(world.good_child());
-    assert_eq!(worker.work_once(&next, released).await, Turn::Succeeded);
+    assert_eq!(
+        worker.work_once(&next, released).await,
+        AttemptEnd::Succeeded
+    );
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
 }
@@ -371,7 +380,7 @@ async fn work_is_cut_before_the_deadline_and_the_customer_is_told() {
     claim.deadline_at = world.store.now().plus_seconds(2);
     let worker = world.worker_of(world.good_child());
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    assert_eq!(worker.work_once(&claim, released).await, AttemptEnd::Failed);
     assert_eq!(
         world.failure(&task).await,
         "The image could not be processed within 270 seconds: the image host had not responded. \
@@ -396,7 +405,7 @@ async fn who_waits_for_the_images_host_until_the_deadline_is_told_so() {
         world.source.wait_until_open(1).await;
         assert_eq!(
             worker.work_once(&second, released.clone()).await,
-            Turn::Failed
+            AttemptEnd::Failed
         );
         world.source.open_gate();
     };
@@ -420,7 +429,7 @@ async fn a_download_that_is_cut_says_how_many_bytes_had_arrived() {
     claim.deadline_at = world.store.now().plus_seconds(6);
     let worker = world.worker_of(world.good_child());
     let (_release, released) = watch::channel(false);
-    assert_eq!(worker.work_once(&claim, released).await, Turn::Failed);
+    assert_eq!(worker.work_once(&claim, released).await, AttemptEnd::Failed);
     let failure = world.failure(&task).await;
     assert!(
         failure.contains("7 of 100 bytes had been downloaded"),
@@ -441,8 +450,8 @@ async fn a_retry_that_could_not_end_before_the_deadline_is_not_begun() {
     claim.deadline_at = world.store.now().plus_seconds(270);
     let worker = world.worker(options);
     let (_release, released) = watch::channel(false);
-    let turn = timeout(Duration::from_secs(30), worker.work_once(&claim, released)).await;
-    assert_eq!(turn.unwrap(), Turn::Failed);
+    let end = timeout(Duration::from_secs(30), worker.work_once(&claim, released)).await;
+    assert_eq!(end.unwrap(), AttemptEnd::Failed);
     // Whether the source or the clock was first, the customer has an answer now.
     let failure = world.failure(&task).await;
     assert!(
@@ -458,7 +467,7 @@ async fn a_turn_that_panics_or_is_dropped_leaves_a_claim_that_runs_out() {
     let task = world.order("/a.png", World::gated_source()).await;
     let worker = world.worker_of(world.good_child());
     tokio::select! {
-        turn = world.turn(&worker) => panic!("{turn:?}"),
+        end = world.attempt(&worker) => panic!("{end:?}"),
         () = world.source.wait_until_open(1) => {}
     }
     assert_eq!(
@@ -468,7 +477,7 @@ async fn a_turn_that_panics_or_is_dropped_leaves_a_claim_that_runs_out() {
     world.clock.advance_seconds(LEASE_SECONDS + 1);
     world.source.open_gate();
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(world.turn(&worker).await, Turn::Succeeded);
+    assert_eq!(world.attempt(&worker).await, AttemptEnd::Succeeded);
     assert_eq!(world.result(&task).await.width, 80);
     world.assert_books(1).await;
 }

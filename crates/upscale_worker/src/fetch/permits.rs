@@ -1,4 +1,4 @@
-//! Places that accounts share fairly: none gets more of a pool than its share of what is free, so an account whose
+//! Permits that accounts share fairly: none gets more of a pool than its share of what is free, so an account whose
 //! sources are slow leaves room for everyone else's.
 
 use std::{
@@ -9,9 +9,9 @@ use std::{
 use tokio::sync::Notify;
 use upscale_core::{AccountId, fair_share};
 
-/// A pool of places.
+/// A pool of permits.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct PermitPool {
     /// One account may hold one part in so many of what is free.
     parts: usize,
     held: Mutex<Held>,
@@ -24,15 +24,15 @@ struct Held {
     by: HashMap<AccountId, usize>,
 }
 
-/// Some places of one account; given back when dropped.
+/// Some permits of one account; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    pool: Arc<Places>,
+pub(super) struct Permits {
+    pool: Arc<PermitPool>,
     account: AccountId,
     count: usize,
 }
 
-impl Places {
+impl PermitPool {
     /// So many in all, at least 1.
     pub(super) fn new(all: usize, parts: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -45,9 +45,9 @@ impl Places {
         })
     }
 
-    /// No place yet; it can [grow](Place::grow).
-    pub(super) fn none(self: &Arc<Self>, account: AccountId) -> Place {
-        Place {
+    /// No permit yet; it can [grow](Permits::grow).
+    pub(super) fn none(self: &Arc<Self>, account: AccountId) -> Permits {
+        Permits {
             pool: Arc::clone(self),
             account,
             count: 0,
@@ -55,18 +55,18 @@ impl Places {
     }
 
     /// One for the account, unless it holds its share of what is free, or `most`.
-    pub(super) fn try_take(self: &Arc<Self>, account: AccountId, most: usize) -> Option<Place> {
-        let mut place = self.none(account);
-        place.grow(1, most).then_some(place)
+    pub(super) fn try_take(self: &Arc<Self>, account: AccountId, most: usize) -> Option<Permits> {
+        let mut permit = self.none(account);
+        permit.grow(1, most).then_some(permit)
     }
 
     /// Waits for one.
-    pub(super) async fn take(self: &Arc<Self>, account: AccountId, most: usize) -> Place {
+    pub(super) async fn take(self: &Arc<Self>, account: AccountId, most: usize) -> Permits {
         loop {
-            // Listens before it looks: a place that is given back in between wakes it.
+            // Listens before it looks: a permit that is given back in between wakes it.
             let freed = self.freed.notified();
-            if let Some(place) = self.try_take(account, most) {
-                return place;
+            if let Some(permit) = self.try_take(account, most) {
+                return permit;
             }
             freed.await;
         }
@@ -83,7 +83,7 @@ impl Places {
         self.lock().by.keys().copied().collect()
     }
 
-    /// Places that are free.
+    /// Permits that are free.
     pub(super) fn free(&self) -> usize {
         self.lock().free
     }
@@ -99,7 +99,7 @@ impl Held {
     }
 }
 
-impl Place {
+impl Permits {
     /// How many it holds.
     pub(super) fn count(&self) -> usize {
         self.count
@@ -119,9 +119,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permits {
     fn drop(&mut self) {
-        // A place that was never given wakes no waiter: that would be itself, without end.
+        // A permit that was never given wakes no waiter: that would be itself, without end.
         if self.count == 0 {
             return;
         }
@@ -144,30 +144,30 @@ mod tests {
 
     #[tokio::test]
     async fn who_holds_its_share_waits_and_others_do_not() {
-        let places = Places::new(16, 8);
+        let permits = PermitPool::new(16, 8);
         let [greedy, other] = [(); 2].map(|()| AccountId::random().unwrap());
         // An eighth of the 16, then of the 15 that are left.
-        let held = [places.try_take(greedy, 8), places.try_take(greedy, 8)];
+        let held = [permits.try_take(greedy, 8), permits.try_take(greedy, 8)];
         assert!(held[0].is_some() && held[1].is_none());
-        assert!(places.try_take(other, 8).is_some());
-        let mut waiting = std::pin::pin!(places.take(greedy, 8));
+        assert!(permits.try_take(other, 8).is_some());
+        let mut waiting = std::pin::pin!(permits.take(greedy, 8));
         let now = std::time::Duration::ZERO;
         assert!(tokio::time::timeout(now, &mut waiting).await.is_err());
         drop(held);
         waiting.await;
-        assert_eq!((places.free(), places.holders()), (16, vec![]));
+        assert_eq!((permits.free(), permits.holders()), (16, vec![]));
     }
 
     #[test]
-    fn a_place_grows_whole_or_not_at_all() {
-        let places = Places::new(100, 2);
+    fn a_permit_grows_whole_or_not_at_all() {
+        let permits = PermitPool::new(100, 2);
         let account = AccountId::random().unwrap();
-        let mut place = places.none(account);
-        assert!(place.grow(20, usize::MAX));
-        assert!(!place.grow(21, usize::MAX));
-        assert!(!places.has_room(account, 20) && places.has_room(account, 21));
-        assert_eq!((places.free(), places.holders()), (80, vec![account]));
-        drop(place);
-        assert_eq!(places.free(), 100);
+        let mut permit = permits.none(account);
+        assert!(permit.grow(20, usize::MAX));
+        assert!(!permit.grow(21, usize::MAX));
+        assert!(!permits.has_room(account, 20) && permits.has_room(account, 21));
+        assert_eq!((permits.free(), permits.holders()), (80, vec![account]));
+        drop(permit);
+        assert_eq!(permits.free(), 100);
     }
 }
