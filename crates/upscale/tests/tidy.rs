@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "sources/mod.rs"]
 mod sources;
 #[path = "tidy/words.rs"]
@@ -87,7 +89,7 @@ const ROOMS: [Room; 11] = [
         sees: &["upscale_core", "upscale_pipeline", "upscale_store"],
         never: &["axum", "rusqlite", "png", "image-webp", "zune-jpeg"],
     },
-    // Seen by nobody: what measures our work is not in what customers install.
+    // Seen by no one: what measures our work is not in what customers install.
     Room {
         name: "upscale_lab",
         sees: &[

@@ -1,5 +1,5 @@
 //! The glossary of STYLE.md: words of ours that the field has better ones for stand in no page, no text that users read
-//! and no doc comment. Code within backquotes is free: names on the wire and in the database stay.
+//! and no doc comment. Code within backquotes is free: names on the wire and in the database stay. `names.rs` judges names in code.
 
 use std::fs;
 
@@ -40,6 +40,26 @@ const REFUSED_PHRASES: [(&str, &str); 3] = [
         "do not edit by hand",
         "say nothing; the generating test checks it",
     ),
+];
+
+/// Doc comments that say neither unit nor range nor source: better ones, or none.
+const EMPTY_DOCS: [&str; 16] = [
+    "When.",
+    "Who.",
+    "Why.",
+    "What.",
+    "Which.",
+    "Which one.",
+    "Which of them.",
+    "How many.",
+    "How much.",
+    "Its name.",
+    "Its name forever.",
+    "Whose it is.",
+    "One of them.",
+    "All of them.",
+    "A new one.",
+    "What was found.",
 ];
 
 /// The pages that hold the words to name them.
@@ -140,6 +160,10 @@ fn doc_comments_use_the_words_of_the_glossary() {
             let is_doc = line.starts_with("///") || line.starts_with("//!");
             if let Some(why) = breach(line).filter(|_| is_doc) {
                 breaches.push(format!("{name}:{number}: {why}"));
+            }
+            let says = line.trim_start_matches("/// ");
+            if is_doc && EMPTY_DOCS.contains(&says) {
+                breaches.push(format!("{name}:{number}: {says:?} says nothing"));
             }
         }
     }
