@@ -69,6 +69,14 @@ impl Fleet {
         self.workers.push(Worker::start(command, &log));
     }
 
+    /// What a migration does to the tables that statements read whole.
+    pub(crate) fn add_columns(&self, name: &str) {
+        for table in ["account", "api_key", "task"] {
+            let sql = format!("ALTER TABLE {table} ADD COLUMN {name} BIGINT");
+            self.postgres.sql(DATABASE, &sql);
+        }
+    }
+
     /// One number of the database.
     pub(crate) fn count(&self, sql: &str) -> u64 {
         self.postgres.sql(DATABASE, sql).parse().unwrap()

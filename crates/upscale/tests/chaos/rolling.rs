@@ -1,5 +1,6 @@
 //! A rolling upgrade under load: two API processes and two workers on PostgreSQL and a bucket, each replaced by a new one as
-//! an orchestrator does it. Nothing is lost, and no customer gets a request refused or unanswered for it.
+//! an orchestrator does it. Each new one brings a migration with it, as the old ones go on. Nothing is lost, and no customer
+//! gets a request refused or unanswered for it.
 
 use std::{
     thread,
@@ -65,13 +66,14 @@ fn a_rolling_upgrade_loses_no_task_and_refuses_no_customer() {
 /// between is still answered.
 fn upgrade(fleet: &mut Fleet, rounds: u64) -> Deeds {
     let mut deeds = Deeds::of(rounds);
-    for _ in 0..rounds * 2 {
+    for migration in 0..rounds * 2 {
         thread::sleep(Duration::from_millis(1_500));
         fleet.world.direct_customers_to(&fleet.apis[0].api);
         let old = fleet.apis.remove(0);
         fleet.start_api_unannounced();
         let new = fleet.apis.last().unwrap().api.clone();
         until_ready(&new);
+        fleet.add_columns(&format!("of_tomorrow_{migration}"));
         thread::sleep(Duration::from_millis(500));
         let begun = Instant::now();
         signal(old.pid(), Signal::TERM);

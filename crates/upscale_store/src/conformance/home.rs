@@ -78,6 +78,24 @@ impl Home {
             .collect()
     }
 
+    /// One of every engine, as a program of this schema made it.
+    pub(crate) async fn every_of_schema(schema: i32) -> Vec<Self> {
+        let homes = [Some(Self::sqlite()), Self::postgres_without_tables()];
+        let homes: Vec<_> = homes.into_iter().flatten().collect();
+        for home in &homes {
+            let Some(url) = home.url() else {
+                sqlite::migrate_to(&mut home.connect_to_file(), schema).unwrap();
+                continue;
+            };
+            let (mut client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+                .await
+                .unwrap();
+            tokio::spawn(connection);
+            postgres::migrate_to(&mut client, schema).await.unwrap();
+        }
+        homes
+    }
+
     pub(crate) fn engine(&self) -> &'static str {
         match self.database {
             None => "sqlite",
@@ -142,6 +160,18 @@ impl Home {
         }
         let file = self.connect_to_file();
         file.query_row(&sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// What a query of one column of text finds.
+    pub(crate) fn list_lines(&self, sql: &str) -> Vec<String> {
+        if let Some(name) = &self.database {
+            let found = server().unwrap().try_sql(name, sql).unwrap();
+            return found.lines().map(str::to_owned).collect();
+        }
+        let file = self.connect_to_file();
+        let mut statement = file.prepare(sql).unwrap();
+        let lines = statement.query_map([], |row| row.get(0)).unwrap();
+        lines.collect::<Result<_, _>>().unwrap()
     }
 
     fn connect_to_file(&self) -> rusqlite::Connection {

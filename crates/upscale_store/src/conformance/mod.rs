@@ -7,6 +7,7 @@ mod books;
 mod clock_steps;
 mod create;
 mod crowd;
+mod earlier_rows;
 mod ending;
 #[path = "../../tests/figure/mod.rs"]
 #[allow(
@@ -39,5 +40,6 @@ mod sessions;
 pub(crate) mod setting;
 mod several_processes;
 mod steps;
+mod upgrades;
 mod users;
 mod whose_address;

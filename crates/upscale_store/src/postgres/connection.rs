@@ -12,7 +12,7 @@ use deadpool_postgres::Object;
 use futures_util::{TryStreamExt, future::join, try_join};
 use tokio::time::timeout;
 use tokio_postgres::{
-    Error,
+    Error, Statement,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 use upscale_core::Timestamp;
@@ -142,12 +142,30 @@ impl Connection {
     ) -> Result<Vec<T>, StoreError> {
         let object = self.object()?;
         let statement = self.answered(object.prepare_cached(sql)).await?;
-        let rows = async {
-            let rows = object.query_raw(&statement, values(params)).await?;
-            rows.try_collect::<Vec<_>>().await
-        };
-        let rows = self.answered(rows).await?;
+        let mut answer = self.rows(object, &statement, params).await;
+        if matches!(&answer, Err(refused) if refused.is_for_columns_that_changed()) {
+            forget_statements(object);
+            // Nothing was done yet. A transaction is lost with its statement, a statement by itself is not.
+            if !self.is_open {
+                let statement = self.answered(object.prepare_cached(sql)).await?;
+                answer = self.rows(object, &statement, params).await;
+            }
+        }
+        let rows = answer?;
         rows.iter().take(at_most).map(|row| parse(row)).collect()
+    }
+
+    async fn rows(
+        &self,
+        object: &Object,
+        statement: &Statement,
+        params: Params<'_>,
+    ) -> Result<Vec<tokio_postgres::Row>, NoAnswer> {
+        let rows = async {
+            let rows = object.query_raw(statement, values(params)).await?;
+            rows.try_collect().await
+        };
+        self.answer_to(rows).await
     }
 
     /// Commits what succeeded and undoes what failed. Once COMMIT was sent, only the server's own refusal says that nothing
@@ -218,6 +236,14 @@ impl Drop for Connection {
             // Out of the pool and closed; the server rolls back.
             drop(Object::take(object));
         }
+    }
+}
+
+/// Makes every connection of the pool prepare its statements anew. Once a newer program has added a column to a table, the
+/// server refuses the statements that were prepared before and return all columns, for as long as their sessions last.
+fn forget_statements(object: &Object) {
+    if let Some(pool) = Object::pool(object) {
+        pool.manager().statement_caches.clear();
     }
 }
 

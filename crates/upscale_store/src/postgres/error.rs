@@ -51,6 +51,12 @@ impl From<NoAnswer> for StoreError {
 }
 
 impl NoAnswer {
+    /// The server refuses a statement because its tables have other columns than when it was prepared: "cached plan must not
+    /// change result type".
+    pub(super) fn is_for_columns_that_changed(&self) -> bool {
+        matches!(self, Self::But(error) if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED))
+    }
+
     /// Of a commit. Only an ERROR of the server's says that it rolled back: it sends a FATAL when the session ends,
     /// which may be after the commit.
     pub(super) fn after_commit(self) -> StoreError {

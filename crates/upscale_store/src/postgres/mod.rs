@@ -12,6 +12,8 @@ mod time;
 mod tls;
 mod url;
 
+#[cfg(test)]
+pub(crate) use self::open::migrate_to;
 pub(crate) use self::{connection::Connection, open::Durability};
 
 use std::sync::Arc;

@@ -106,6 +106,13 @@ async fn bring_up_to_date(client: &mut Client) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Makes the tables as a program of this schema knows them.
+#[cfg(test)]
+pub(crate) async fn migrate_to(client: &mut Client, schema: i32) -> Result<(), refinery::Error> {
+    let migrations = embedded::migrations::runner().set_target(refinery::Target::Version(schema));
+    migrations.run_async(client).await.map(drop)
+}
+
 /// The newest migration that was made; none in a new database.
 async fn find_schema(client: &Client) -> Result<Option<i64>, StoreError> {
     let history = "SELECT to_regclass('refinery_schema_history') IS NOT NULL";

@@ -13,6 +13,8 @@ mod readers;
 mod tests;
 mod writer;
 
+#[cfg(test)]
+pub(crate) use self::open::migrate_to;
 pub use self::{backup::back_up, open::DATABASE_FILE};
 pub(crate) use self::{connection::Connection, open::Durability};
 

@@ -182,6 +182,13 @@ fn in_words(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// Makes the tables as a program of this schema knows them.
+#[cfg(test)]
+pub(crate) fn migrate_to(file: &mut Connection, schema: i32) -> Result<(), refinery::Error> {
+    let migrations = embedded::migrations::runner().set_target(refinery::Target::Version(schema));
+    migrations.run(file).map(drop)
+}
+
 /// The newest migration that was made; none in a new file.
 fn find_schema(connection: &Connection) -> Result<Option<i64>, StoreError> {
     let history = "SELECT count(*) FROM sqlite_schema WHERE name = 'refinery_schema_history'";
