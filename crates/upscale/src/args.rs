@@ -32,11 +32,11 @@ pub(crate) use self::{
 use crate::parameters::ParameterFlags;
 
 const EXAMPLES: &str = "Examples:
-  upscale file photo.jpg --scale 4                  writes photo-4x.png
-  upscale demo --open                               the whole service at work, then a page
-  upscale serve                                     the service, on this machine
-  upscale quickstart                                an account with credits and a key
-  upscale submit --list addresses.txt --out results many images through the API
+  upscale file photo.jpg --scale 4                    writes photo-4x.png
+  upscale demo --open                                 the whole service at work, then a page
+  upscale serve                                       the service, on this machine
+  upscale quickstart                                  an account with credits and a key
+  upscale submit --list addresses.txt --out results   many images through the API
 
 `upscale COMMAND --help` shows details.";
 const FILE_EXAMPLES: &str = "Examples:

@@ -289,7 +289,15 @@ async fn finish<'a>(
 /// Orders a picture that does not exist: it must fail and cost nothing. Returns the customer's error.
 async fn fail_one(client: &Client, timeline: &Timeline) -> anyhow::Result<String> {
     let order = Order::new(format!("https://{HOST_NAME}/missing.png"));
-    let failure = match client.upscales().run(&order).await {
+    let created = client
+        .upscales()
+        .create(&order, &IdempotencyKey::mint()?)
+        .await?;
+    timeline.says(&format!(
+        "POST /missing.png at 2x: 202, {}",
+        describe(&created.task)
+    ))?;
+    let failure = match client.upscales().wait(created.task.id()).await {
         Err(error) => match *error.kind {
             ErrorKind::TaskFailed { failure, .. } => failure.message,
             other => bail!("a picture that is not there: {other}"),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use upscale_core::{Credits, Permission};
+use upscale_core::{Credits, Permission, SAMPLES};
 use upscale_store::{PurchaseOutcome, StoreOptions};
 
 use super::body::{self, AccountBody};
@@ -50,11 +50,14 @@ pub(crate) fn quickstart(args: &QuickstartArgs) -> anyhow::Result<()> {
         return output::json(&made.body());
     }
     let key = made.key.context("the key is not there")?;
+    let [sample, ..] = SAMPLES;
     output::line(&format!(
         "account {} has {} credits and a key, shown this once. With `upscale serve` running on the same data:\n\n\
          export UPSCALE_API=http://127.0.0.1:8080 UPSCALE_API_KEY={key}\n\
-         upscale submit https://images.example.com/photo.jpg",
-        made.account.id, made.account.available
+         upscale submit {}    # a sample that comes with the service",
+        made.account.id,
+        made.account.available,
+        sample.url()
     ))
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn submit(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
         bar: bar(all.len() as u64),
     };
     let ends = block_on(batch.run(&all, usize::from(args.concurrency)))?;
-    report(&ends, args.call.json)
+    report(&ends, args)
 }
 
 struct Batch<'a> {
@@ -75,10 +75,9 @@ impl Batch<'_> {
         let (mut ends, mut missing) = (Vec::new(), 0);
         while let Some((wanted, end)) = running.next().await {
             let end = end?;
-            if let End::Failed(why) = &end {
+            // The report says why, once.
+            if let End::Failed(_) = &end {
                 missing += 1;
-                let reported = format!("{}: {why}", wanted.order.image_url);
-                self.bar.suspend(|| eprintln!("{reported}"));
                 self.bar.set_message(format!("{missing} failed"));
             }
             self.bar.inc(1);
@@ -181,7 +180,7 @@ fn bar(length: u64) -> ProgressBar {
     bar
 }
 
-fn report(ends: &[(&Wanted, End)], as_json: bool) -> anyhow::Result<ExitCode> {
+fn report(ends: &[(&Wanted, End)], args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     let count = |is: fn(&End) -> bool| ends.iter().filter(|(_, end)| is(end)).count();
     let done = count(|end| matches!(end, End::Done));
     let before = count(|end| matches!(end, End::Before));
@@ -193,7 +192,7 @@ fn report(ends: &[(&Wanted, End)], as_json: bool) -> anyhow::Result<ExitCode> {
             _ => None,
         })
         .collect();
-    if as_json {
+    if args.call.json {
         let failed: Vec<_> = failed
             .iter()
             .map(|(url, why)| json!({ "image_url": url, "error": why }))
@@ -206,6 +205,15 @@ fn report(ends: &[(&Wanted, End)], as_json: bool) -> anyhow::Result<ExitCode> {
             "{done} done, {before} done before, {} failed, {left} not begun",
             failed.len()
         ))?;
+        match ends {
+            [(wanted, End::Done | End::Before)] => {
+                output::line(&args.out.join(&wanted.file).display().to_string())?;
+            }
+            _ if done + before > 0 => {
+                output::line(&format!("The results are in {}.", args.out.display()))?;
+            }
+            _ => {}
+        }
         for (url, why) in &failed {
             output::line(&format!("failed  {url}  {why}"))?;
         }
