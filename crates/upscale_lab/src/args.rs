@@ -27,6 +27,11 @@ pub(crate) enum Command {
     /// One picture of `shapes`.
     #[command(hide = true)]
     Shape(ShapeArgs),
+    /// Draw README's picture: a scene like a photograph, damaged, enlarged by bicubic and by ours. Takes a minute.
+    Photograph {
+        /// The PNG to write.
+        file: PathBuf,
+    },
     /// Draw the two sample pictures of the service.
     Samples {
         /// Where they go.

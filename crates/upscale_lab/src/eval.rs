@@ -5,6 +5,7 @@
 mod gates;
 mod input;
 mod page;
+pub(crate) mod photograph;
 mod sets;
 mod strokes;
 

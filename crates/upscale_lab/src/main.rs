@@ -22,6 +22,7 @@ fn main() -> anyhow::Result<()> {
         Command::Whole(args) => whole::whole(&args),
         Command::Shapes(args) => shapes::shapes(&args),
         Command::Shape(args) => shapes::shape(&args),
+        Command::Photograph { file } => eval::photograph::write(&file),
         Command::Samples { folder } => samples::write(&folder),
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Input {
     Noisy(u8),
     /// By bicubic, then blurred by a Gaussian of so many tenths of a pixel.
     Soft(u8),
+    /// As a photograph comes from the web: by bicubic, a little out of focus, a little noise, then a JPEG of quality 60.
+    Web,
 }
 
 impl Input {
@@ -45,6 +47,7 @@ impl Input {
             Self::Jpeg(quality) => format!("JPEG {quality}"),
             Self::Noisy(levels) => format!("noise {levels}"),
             Self::Soft(tenths) => format!("blur {}.{}", tenths / 10, tenths % 10),
+            Self::Web => "blur 0.6, noise 4, JPEG 60".to_owned(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Small {
             Input::Clean | Input::Box => Self::read(&small.to_png()?),
             Input::Noisy(levels) => Self::read(&noisy(&small, levels).to_png()?),
             Input::Soft(tenths) => Self::read(&soft(&small, f64::from(tenths) / 10.0).to_png()?),
+            Input::Web => Self::compressed(&noisy(&soft(&small, 0.6), 4), 60),
         }
     }
 
