@@ -153,18 +153,59 @@ pub(crate) async fn screenshot(browser: &Client, name: &str) {
     fs::write(gallery().join(format!("{name}.png")), picture).unwrap();
 }
 
-/// The whole page in light, in dark, and on a small screen.
+/// The top of the page as the book shows it, light, of this size; at most so many bytes. Written to `docs/pictures` when the
+/// run is asked to; a run that is not asked compares nothing, for fonts differ from machine to machine.
+pub(crate) async fn picture(
+    browser: &Client,
+    name: &str,
+    (width, height): (u32, u32),
+    bytes_max: usize,
+) {
+    let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+    devtools(browser, "Emulation.setDeviceMetricsOverride", size).await;
+    let without_bars = json!({ "hidden": true });
+    devtools(browser, "Emulation.setScrollbarsHidden", without_bars).await;
+    run(browser, TO_THE_TOP).await;
+    run(browser, PAINTED).await;
+    let picture = browser.screenshot().await.unwrap();
+    assert!(
+        picture.len() <= bytes_max,
+        "{name}: {} bytes",
+        picture.len()
+    );
+    devtools(browser, "Emulation.clearDeviceMetricsOverride", json!({})).await;
+    fs::create_dir_all(gallery()).unwrap();
+    fs::write(gallery().join(format!("{name}.png")), &picture).unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures");
+    let kept = kept.join(format!("{name}.png"));
+    if std::env::var_os("UPSCALE_BLESS").is_some() {
+        fs::write(&kept, &picture).unwrap();
+    }
+    assert!(
+        kept.is_file(),
+        "{name} is not in docs/pictures: UPSCALE_BLESS=1 writes it"
+    );
+}
+
+/// Without a field that blinks.
+const TO_THE_TOP: &str = "document.activeElement?.blur(); window.scrollTo(0, 0)";
+/// After a change of size a page is laid out at once and painted two frames later.
+const PAINTED: &str = "return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+
+/// The whole page in light, in dark, and on a small screen in both.
 pub(crate) async fn photograph(browser: &Client, name: &str) {
     fs::create_dir_all(gallery()).unwrap();
     for (kind, scheme, width) in [
         ("light", "light", 1280),
         ("dark", "dark", 1280),
         ("narrow", "light", 390),
+        ("narrow-dark", "dark", 390),
     ] {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         devtools(browser, "Emulation.setEmulatedMedia", media).await;
         let size = |height: i64| json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         devtools(browser, "Emulation.setDeviceMetricsOverride", size(900)).await;
+        run(browser, "window.scrollTo(0, 0)").await;
         let wide =
             "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
         let overflows = run(browser, wide).await;
@@ -176,6 +217,7 @@ pub(crate) async fn photograph(browser: &Client, name: &str) {
         let height = run(browser, "return document.documentElement.scrollHeight").await;
         let height = height.as_i64().unwrap().clamp(400, 6_000);
         devtools(browser, "Emulation.setDeviceMetricsOverride", size(height)).await;
+        run(browser, PAINTED).await;
         let picture = browser.screenshot().await.unwrap();
         fs::write(gallery().join(format!("{name}-{kind}.png")), picture).unwrap();
     }

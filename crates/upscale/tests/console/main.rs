@@ -1,5 +1,5 @@
 //! The console in a real Chromium, beside the real service: from signing up to the ledger. Every page is photographed
-//! in light, in dark and narrow; the pictures stay under `target/console` for people to look at.
+//! in light, in dark and narrow, on a wide screen and on a phone; the pictures stay under `target/console` for people to look at.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,6 +25,7 @@ mod history;
 
 mod chromium;
 mod operators;
+mod owner;
 mod slider;
 mod stripe;
 
