@@ -82,7 +82,7 @@ impl FaceEnhancer {
         scale: Scale,
         condition: Condition,
     ) -> Result<EnhancedFaces, UpscaleError> {
-        self.enhance_these(find_faces(source)?, source, scale, condition)
+        self.enhance_these(find_faces(source, condition)?, source, scale, condition)
     }
 
     /// As [`FaceEnhancer::enhance`], with faces that someone else has found.
@@ -150,7 +150,7 @@ impl FaceEnhancer {
             let reason = format!("the face network made {broken} of a face at {area:?}");
             return Err(UpscaleError::Face { reason });
         }
-        guard::hold(&mut samples, &crop(source, &area), factor);
+        guard::hold(&mut samples, &crop(source, &area), factor, condition);
         Ok(Patch { area, samples })
     }
 

@@ -1,19 +1,32 @@
 //! Back-projection: a face may become clearer, not another. Shrunk to the source's size and smoothed, so that the
-//! source's own noise and blocks do not count, an enlarged face may differ from its source by a few levels only;
-//! what is more is taken back.
+//! source's own noise and blocks do not count, an enlarged face may differ from its source by a few levels only, and by
+//! more where the source is noisy or soft; what is more is taken back.
 
-use upscale_core::Pixels;
+use upscale_core::{Condition, Pixels};
 
 use crate::bicubic::replicated;
 
-/// How far the smoothed means may lie apart: three levels of 255.
-const DIFFERENCE_MAX: f32 = 3.0 / 255.0;
+/// How far the smoothed means of a clean, sharp picture may lie apart, in levels of 255.
+const DIFFERENCE_MAX: f32 = 3.0;
+/// Levels more for a level of noise: the mean of 25 pixels has a fifth of it, and nearly all lies within twice that. Held to
+/// three levels, noise of 12 came back as blotches.
+const FOR_NOISE: f32 = 0.4;
+/// Levels more for a pixel of softness: an eye that becomes sharp again is darker than its source in the mean.
+const FOR_SOFTNESS: f32 = 3.0;
 /// Means are taken over 5 x 5 source pixels: noise of 5 levels has 1 left, the mean error of a JPEG block less.
 const RADIUS: isize = 2;
 
+/// How far the smoothed means may lie apart, in 0..1: a noisy or soft source proves less.
+fn allowed(condition: Condition) -> f32 {
+    let more = condition.estimate.map_or(0.0, |estimate| {
+        FOR_NOISE * estimate.noise + FOR_SOFTNESS * estimate.softness
+    });
+    (DIFFERENCE_MAX + more) / 255.0
+}
+
 /// Takes back what `face` (rows of `source.width() * factor` pixels) differs too much by, and clamps it to 0..1.
-pub(super) fn hold(face: &mut [f32], source: &Pixels, factor: usize) {
-    let excess = excess(face, source, factor);
+pub(super) fn hold(face: &mut [f32], source: &Pixels, factor: usize, condition: Condition) {
+    let excess = excess(face, source, factor, allowed(condition));
     let (width, channels) = (source.width(), source.channels());
     let stride = width * factor * channels;
     for (y, row) in face.chunks_exact_mut(stride).enumerate() {
@@ -27,13 +40,13 @@ pub(super) fn hold(face: &mut [f32], source: &Pixels, factor: usize) {
 }
 
 /// For every source sample, how far the smoothed difference lies beyond what is allowed; mostly 0.
-fn excess(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
+fn excess(face: &[f32], source: &Pixels, factor: usize, allowed: f32) -> Vec<f32> {
     let mut differences = shrunk(face, source, factor);
     for (difference, sample) in differences.iter_mut().zip(source.samples()) {
         *difference -= sample;
     }
     let smooth = smoothed(&differences, source);
-    let beyond = |d: f32| d - d.clamp(-DIFFERENCE_MAX, DIFFERENCE_MAX);
+    let beyond = |d: f32| d - d.clamp(-allowed, allowed);
     smooth.into_iter().map(beyond).collect()
 }
 
@@ -109,6 +122,8 @@ fn neighbours(at: usize, factor: usize, size: usize) -> (usize, usize, f32) {
 
 #[cfg(test)]
 mod tests {
+    use upscale_core::Estimate;
+
     use super::*;
 
     fn source(channels: usize) -> Pixels {
@@ -136,20 +151,32 @@ mod tests {
             let checks = |x: usize, y: usize| [0.1, -0.1][(x + y) % 2];
             let face = repeated(&source, factor, |x, y| checks(x, y) + 0.008);
             let mut held = face.clone();
-            hold(&mut held, &source, factor);
+            hold(&mut held, &source, factor, Condition::CLEAN);
             assert_eq!(held, face);
         }
     }
 
     #[test]
-    fn a_face_that_grew_lighter_is_taken_back_to_three_levels() {
-        for (channels, factor) in [(1, 4), (3, 2)] {
+    fn a_face_that_grew_lighter_is_taken_back_to_what_its_source_allows() {
+        let spoilt = Condition {
+            estimate: Some(Estimate {
+                noise: 10.0,
+                softness: 1.0,
+            }),
+            ..Condition::UNKNOWN
+        };
+        let cases = [
+            (1, 4, Condition::UNKNOWN, 3.0),
+            (3, 2, Condition::CLEAN, 3.0),
+            (3, 4, spoilt, 10.0),
+        ];
+        for (channels, factor, condition, levels) in cases {
             let source = source(channels);
             let mut face = repeated(&source, factor, |_, _| 0.2);
-            hold(&mut face, &source, factor);
+            hold(&mut face, &source, factor, condition);
             let means = shrunk(&face, &source, factor);
             for (mean, sample) in means.iter().zip(source.samples()) {
-                assert!((mean - sample - DIFFERENCE_MAX).abs() < 1e-5);
+                assert!((mean - sample - levels / 255.0).abs() < 1e-5);
             }
         }
     }
@@ -159,7 +186,7 @@ mod tests {
         let source = Pixels::new(40, 40, 1, vec![0.6; 1_600]).unwrap();
         let in_eye = |x: usize, y: usize| x.abs_diff(80) < 24 && y.abs_diff(80) < 24;
         let mut face = repeated(&source, 4, |x, y| if in_eye(x, y) { -0.4 } else { 0.0 });
-        hold(&mut face, &source, 4);
+        hold(&mut face, &source, 4, Condition::CLEAN);
         let means = shrunk(&face, &source, 4);
         let darkness: f32 = means.iter().map(|mean| (0.6 - mean).max(0.0)).sum();
         // Its 12 x 12 source pixels began with 0.4 each; near its edge the smoothed difference is a half.
