@@ -89,7 +89,7 @@ def make_rrdb(names: Names, blocks: int, read: int, channels: int = 12, growth: 
 
 def run_rrdb(state: State, names: Names, x: Tensor) -> Tensor:
     """[1, 3, h, w] in 0..1 to what RRDBNet makes of it; h and w are multiples of the squares that it reads."""
-    side = {3: 1, 12: 2, 48: 4}[state[f"{names.first}.weight"].shape[1]]
+    side = {3: 1, 12: 2, 48: 4}[int(state[f"{names.first}.weight"].shape[1])]
     head = conv(state, names.first, F.pixel_unshuffle(x, side) if side > 1 else x)
     trunk, block = head, 0
     while f"{names.dense_conv(block, 0, 0)}.weight" in state:
@@ -134,7 +134,7 @@ def make_span(scale: int, channels: int = 8, normed: bool = True, seed: int = 3)
         weights.conv(f"{name}.conv.0", 2 * read, read, 1)
         weights.conv(f"{name}.conv.1", 2 * channels, 2 * read)
         weights.conv(f"{name}.conv.2", channels, 2 * channels, 1, gain)
-        weights.conv(f"{name}.eval_conv", channels, read)
+        weights.conv(f"{name}.eval_conv", channels, read, gain=gain)
     weights.conv("conv_cat", channels, 4 * channels, 1)
     weights.conv("upsampler.0", 3 * scale * scale, channels, gain=0.1)
     weights.picture("upsampler.0")
@@ -144,10 +144,17 @@ def make_span(scale: int, channels: int = 8, normed: bool = True, seed: int = 3)
 
 
 def span_conv(state: State, name: str, x: Tensor) -> Tensor:
-    """As it was trained: the zeros outside come first, then the three convolutions, and a 1x1 beside them."""
+    """As it was trained: the zeros outside come first, then the three convolutions, and a 1x1 beside them. Or merged."""
+    if f"{name}.sk.weight" not in state:
+        return conv(state, f"{name}.eval_conv", x)
     h = conv(state, f"{name}.conv.0", F.pad(x, (1, 1, 1, 1)))
     h = F.conv2d(h, state[f"{name}.conv.1.weight"], state[f"{name}.conv.1.bias"])
     return conv(state, f"{name}.conv.2", h) + conv(state, f"{name}.sk", x)
+
+
+def merged_span(state: State) -> State:
+    """What files made to be run only keep of it."""
+    return {name: tensor for name, tensor in state.items() if ".sk." not in name and ".conv." not in name}
 
 
 def run_span(state: State, scale: int, x: Tensor) -> Tensor:

@@ -124,6 +124,14 @@ def test_span(scale: int, normed: bool, upscale: Path, tmp_path: Path) -> None:
     assert (told["scale"], told["architecture"]) == (scale, "SPAN")
 
 
+def test_span_of_merged_kernels_alone(upscale: Path, tmp_path: Path) -> None:
+    state = nets.merged_span(nets.make_span(4))
+    file = tmp_path / "span.pth"
+    save_zip({"params": state}, file)
+    told = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, 4, x))
+    assert (told["scale"], told["architecture"]) == (4, "SPAN")
+
+
 def of_parameters(state: dict) -> OrderedDict:
     return OrderedDict((f"module.{name}", torch.nn.Parameter(tensor)) for name, tensor in state.items())
 

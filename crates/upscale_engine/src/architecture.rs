@@ -100,6 +100,11 @@ fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
             "conv_1.sk.weight",
             "block_1.c1_r.sk.weight",
         ),
+        (
+            Architecture::Span,
+            "conv_1.eval_conv.weight",
+            "block_1.c1_r.eval_conv.weight",
+        ),
     ];
     let found = marks
         .iter()
@@ -254,22 +259,27 @@ fn missing(name: &str) -> ModelError {
 }
 
 /// 2 and 4 are what the service enlarges by.
-pub(crate) fn check_scale(scale: usize) -> Result<usize, ModelError> {
+pub(crate) fn check_scale(architecture: Architecture, scale: usize) -> Result<usize, ModelError> {
     match scale {
         2 | 4 => Ok(scale),
         _ => Err(refuse(format!(
-            "it enlarges {scale} times; supported are 2 and 4"
+            "this is {} at {scale}x; supported are 2x and 4x",
+            architecture.name()
         ))),
     }
 }
 
 /// The enlargement of a last layer that a pixel shuffle follows, from its output channels.
-pub(crate) fn shuffled_scale(name: &str, channels: usize) -> Result<usize, ModelError> {
+pub(crate) fn shuffled_scale(
+    architecture: Architecture,
+    name: &str,
+    channels: usize,
+) -> Result<usize, ModelError> {
     let scale = (1..=16).find(|scale| 3 * scale * scale == channels);
     let scale = scale.ok_or_else(|| {
         refuse(format!(
             "{name} has {channels} outputs, not 3 times the square of a scale: no RGB"
         ))
     })?;
-    check_scale(scale)
+    check_scale(architecture, scale)
 }

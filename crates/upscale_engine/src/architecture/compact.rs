@@ -1,6 +1,6 @@
 //! SRVGGNetCompact (Real-ESRGAN, 2022): a chain of convolutions with PReLU onto the repeated source.
 
-use super::{Weights, shuffled_scale};
+use super::{Architecture, Weights, shuffled_scale};
 use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Network, PICTURE};
 
@@ -9,7 +9,8 @@ pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
     let slopes = weights.blocks(|i| format!("body.{}.weight", 2 * i + 1))?;
     let [channels, read, ..] = weights.conv_shape("body.0")?;
     let last = format!("body.{}", 2 * slopes);
-    let scale = shuffled_scale(&last, weights.conv_shape(&last)?[0])?;
+    let outputs = weights.conv_shape(&last)?[0];
+    let scale = shuffled_scale(Architecture::Compact, &last, outputs)?;
     if read != 3 {
         return Err(refuse(format!(
             "body.0.weight reads {read} channels, not 3: no RGB"

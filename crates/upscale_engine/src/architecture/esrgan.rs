@@ -105,7 +105,7 @@ pub(super) fn build(weights: &Weights<'_>, set: Architecture) -> Result<Network,
             side / grown
         )));
     }
-    let scale = check_scale(grown / side)?;
+    let scale = check_scale(set, grown / side)?;
     let mut network = Network::unshuffled(&format!("esrgan-x{scale}"), scale, Base::Zero, side);
     let first = weights.conv(names.first(), (channels, read), 3)?;
     let head = network.push(&[PICTURE], first, Activation::None, &[]);

@@ -1,8 +1,8 @@
 //! SPAN (C. Wan et al.: "Swift Parameter-free Attention Network", 2023). Every 3x3 convolution was trained as the sum
 //! of a 1x1 convolution and a chain of 1x1, 3x3 and 1x1; the merged kernel that some files carry may be of an earlier
-//! step, so it is made anew here.
+//! step, so it is made anew here. Files made to be run only have nothing but the merged kernel: there it is the network.
 
-use super::{Conv, Weights, shuffled_scale};
+use super::{Architecture, Conv, Weights, shuffled_scale};
 use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
@@ -14,13 +14,19 @@ const RANGE: f32 = 255.0;
 const GAIN_MAX: usize = 2;
 
 pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
-    let [channels, read, ..] = weights.conv_shape("conv_1.sk")?;
+    let first = if is_merged(weights, "conv_1") {
+        "conv_1.eval_conv"
+    } else {
+        "conv_1.sk"
+    };
+    let [channels, read, ..] = weights.conv_shape(first)?;
     if read != 3 {
         return Err(refuse(format!(
-            "conv_1.sk.weight reads {read} channels, not 3: no RGB"
+            "{first}.weight reads {read} channels, not 3: no RGB"
         )));
     }
-    let scale = shuffled_scale("upsampler.0", weights.conv_shape("upsampler.0")?[0])?;
+    let outputs = weights.conv_shape("upsampler.0")?[0];
+    let scale = shuffled_scale(Architecture::Span, "upsampler.0", outputs)?;
     let mut network = Network::empty(&format!("span-x{scale}"), scale, Base::Zero);
     let mut first = merged(weights, "conv_1", channels, 3)?;
     if weights.has("no_norm") {
@@ -62,8 +68,16 @@ fn block(
     Ok((network.push(&[o2], conv(3)?, Activation::None, &gate), o1))
 }
 
+/// Whether the file has nothing of a convolution but its merged kernel.
+fn is_merged(weights: &Weights<'_>, name: &str) -> bool {
+    !weights.has(&format!("{name}.sk.weight"))
+}
+
 /// The 3x3 convolution that the parts of `name` add up to.
 fn merged(weights: &Weights<'_>, name: &str, out: usize, read: usize) -> Result<Conv, ModelError> {
+    if is_merged(weights, name) {
+        return weights.conv(&format!("{name}.eval_conv"), (out, read), 3);
+    }
     for part in ["weight", "bias"] {
         weights.skip(&format!("{name}.eval_conv.{part}"));
     }

@@ -250,17 +250,38 @@ fn nearly_a_known_network_is_none() {
 }
 
 #[test]
-fn other_scales_are_refused_by_number() {
-    assert_refused(&zip(&span(1), &[]), "enlarges 1 times");
-    assert_refused(&zip(&span(3), &[]), "enlarges 3 times");
+fn other_scales_are_refused_by_name_and_number() {
+    for scale in [1, 3, 8] {
+        let told = format!("this is SPAN at {scale}x; supported are 2x and 4x");
+        assert_refused(&zip(&span(scale), &[]), &told);
+    }
     let mut one_up = honest();
     one_up.retain(|tensor| !tensor.name.starts_with("conv_up2"));
     assert_eq!(Model::read(&zip(&one_up, &[])).unwrap().network.scale(), 2);
     one_up.retain(|tensor| !tensor.name.starts_with("conv_up1"));
-    assert_refused(
-        &zip(&one_up, &[]),
-        "enlarges 1 times; supported are 2 and 4",
-    );
+    let told = "this is ESRGAN (RRDBNet, new names) at 1x; supported are 2x and 4x";
+    assert_refused(&zip(&one_up, &[]), told);
+}
+
+/// Eight times is three enlargements of two.
+#[test]
+fn an_esrgan_of_8x_is_refused_by_its_number() {
+    let mut tensors = honest();
+    for part in ["weight", "bias"] {
+        let of = |tensor: &&Saved| tensor.name == format!("conv_up2.{part}");
+        let mut third = tensors.iter().find(of).unwrap().clone();
+        third.name = format!("conv_up3.{part}");
+        tensors.push(third);
+    }
+    assert_refused(&zip(&tensors, &[]), "at 8x; supported are 2x and 4x");
+}
+
+/// One kernel of the training branches short, and it is neither form.
+#[test]
+fn a_span_of_both_forms_is_refused() {
+    let mut tensors = span(2);
+    tensors.retain(|tensor| tensor.name != "block_3.c2_r.sk.weight");
+    assert_refused(&zip(&tensors, &[]), "no tensor \"block_3.c2_r.");
 }
 
 /// The short form of the fuzz target `model`: honest files with some bytes changed, cut or doubled.

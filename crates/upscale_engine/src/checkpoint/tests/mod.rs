@@ -250,3 +250,22 @@ fn half_and_double_precision_and_strides_are_read() {
         assert!(tensor[0].values == layer.weights && tensor[1].values == layer.bias);
     }
 }
+
+/// What programs write that make files for running only: the training branches are gone.
+#[test]
+fn span_of_merged_kernels_alone_is_the_network_of_these_kernels() {
+    let mut tensors = span(4);
+    let is_branch = |name: &str| name.contains(".sk.") || name.contains(".conv.");
+    tensors.retain(|tensor| !is_branch(&tensor.name));
+    let model = Model::read(&zip(&tensors, &[])).unwrap();
+    assert_eq!(
+        (model.architecture, model.network.scale()),
+        (Architecture::Span, 4)
+    );
+    let of = |name: &str| &tensors.iter().find(|t| t.name == name).unwrap().values;
+    for (layer, name) in [(1, "block_1.c1_r"), (18, "block_6.c3_r"), (19, "conv_2")] {
+        let layer = &model.network.layers[layer];
+        assert_eq!(&layer.weights, of(&format!("{name}.eval_conv.weight")));
+        assert_eq!(&layer.bias, of(&format!("{name}.eval_conv.bias")));
+    }
+}
