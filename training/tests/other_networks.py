@@ -144,7 +144,7 @@ def make_span(scale: int, channels: int = 8, normed: bool = True, seed: int = 3)
 
 
 def span_conv(state: State, name: str, x: Tensor) -> Tensor:
-    """As it was trained: the zeros outside come first, then the three convolutions, and a 1x1 beside them. Or merged."""
+    """As it was trained: the zeros outside come first, then the three convolutions, a 1x1 beside them. Or merged."""
     if f"{name}.sk.weight" not in state:
         return conv(state, f"{name}.eval_conv", x)
     h = conv(state, f"{name}.conv.0", F.pad(x, (1, 1, 1, 1)))

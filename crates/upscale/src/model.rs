@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Names of files that are taken for models.
-const ENDINGS: [&str; 2] = ["pth", "safetensors"];
+const ENDINGS: [&str; 3] = ["pth", "safetensors", "param"];
 
 /// Runs a `model` command.
 pub(crate) fn model(command: &ModelCommand) -> anyhow::Result<()> {
@@ -183,23 +183,23 @@ fn inspect(file: &Path, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(&serde_json::json!({
             "model": facts,
-            "bytes": brought.bytes.len(),
+            "bytes": brought.size,
             "sha256": brought.sha256,
             "card": brought.card,
         }));
     }
     let (source, card) = match &brought.card {
-        Some(card) => (card.source.clone(), Card::path(file).display().to_string()),
+        Some(card) => (
+            card.source.clone(),
+            Card::path(&brought.path).display().to_string(),
+        ),
         None => (
             "not known".to_owned(),
             "none; `upscale model card` writes it".to_owned(),
         ),
     };
     let rows = [
-        (
-            "file",
-            format!("{}, {} bytes", facts.file, brought.bytes.len()),
-        ),
+        ("file", format!("{}, {} bytes", facts.file, brought.size)),
         ("sha256", brought.sha256.clone()),
         ("container", facts.container),
         ("network", facts.architecture),
@@ -304,7 +304,7 @@ fn write_card(
         scale: model.network.scale(),
         receptive_field: model.network.reach(),
     };
-    let path = Card::path(file);
+    let path = Card::path(&brought.path);
     write_whole(&path, card.to_toml()?.as_bytes())?;
     output::line(&path.display().to_string())
 }

@@ -14,9 +14,9 @@ use crate::error::{ModelError, refuse};
 use crate::network::Network;
 
 /// Numbers of a network: RRDBNet with 23 blocks has 16.7 million, which take 67 MB.
-const PARAMETERS_MAX: usize = 64 << 20;
+pub(crate) const PARAMETERS_MAX: usize = 64 << 20;
 /// Channels of a map, and outputs of a layer.
-const CHANNELS_MAX: usize = 256;
+pub(crate) const CHANNELS_MAX: usize = 256;
 /// Blocks, or convolutions of Compact.
 const BLOCKS_MAX: usize = 128;
 /// Names shown when a file is refused.
@@ -37,6 +37,10 @@ pub enum Architecture {
     Compact,
     /// SPAN.
     Span,
+    /// RRDBNet in a file without names.
+    Esrgan,
+    /// No one's in particular: convolutions and what joins them, in a file without names.
+    Convolutions,
 }
 
 impl Architecture {
@@ -50,6 +54,8 @@ impl Architecture {
             Self::Bsrgan => "ESRGAN (RRDBNet, BSRGAN names)",
             Self::Compact => "Compact (SRVGGNetCompact)",
             Self::Span => "SPAN",
+            Self::Esrgan => "ESRGAN (RRDBNet)",
+            Self::Convolutions => "a network of convolutions",
         }
     }
 }

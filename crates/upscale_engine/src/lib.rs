@@ -25,6 +25,7 @@ mod mixed;
 mod model;
 mod model_file;
 mod narrow;
+mod ncnn;
 mod network;
 mod picture;
 mod plan;
@@ -52,5 +53,6 @@ pub use faces::{
 };
 pub use kernel_set::KernelSet;
 pub use model::Model;
+pub use ncnn::join_ncnn;
 pub use network::Network;
 pub use shapes::Shape;

@@ -1,10 +1,11 @@
-//! A model file of anyone's: ours, PyTorch's or safetensors; which it is the file itself says.
+//! A model file of anyone's: ours, PyTorch's, safetensors or ncnn's pair; which it is the file itself says.
 
 use safetensors::tensor::SafeTensors;
 
 use crate::architecture::{self, Architecture};
 use crate::checkpoint::{Checkpoint, check_header, check_size};
 use crate::error::ModelError;
+use crate::ncnn;
 use crate::network::Network;
 
 /// The header of one of our own files is far smaller.
@@ -22,7 +23,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Reads a model file that is wholly in memory: `upscale-1`, `.pth` (zip or legacy) or `.safetensors`.
+    /// Reads a model file that is wholly in memory: `upscale-1`, `.pth` (zip or legacy), `.safetensors`, or what
+    /// [`crate::join_ncnn`] made of `.param` and `.bin`.
     ///
     /// # Errors
     /// [`ModelError`] with the rule that the file breaks, or what it is and what is supported instead. Memory stays
@@ -34,6 +36,14 @@ impl Model {
                 network: Network::read(file)?,
                 architecture: Architecture::Own,
                 container: "upscale-1 (safetensors)",
+            });
+        }
+        if ncnn::is_pair(file) {
+            let (architecture, network) = ncnn::read(file)?;
+            return Ok(Self {
+                network,
+                architecture,
+                container: "ncnn (.param and .bin)",
             });
         }
         let checkpoint = Checkpoint::read(file)?;

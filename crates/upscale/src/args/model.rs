@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Models in place of the networks that ship, for `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServedModels {
-    /// Model file (.pth, .safetensors) to upscale 2x with, in place of our own network.
+    /// Model file (.pth, .safetensors, or .param with its .bin) to upscale 2x with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_2x: Option<PathBuf>,
-    /// Model file (.pth, .safetensors) to upscale 4x with, in place of our own network.
+    /// Model file (.pth, .safetensors, or .param with its .bin) to upscale 4x with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_4x: Option<PathBuf>,
     /// Serve models whose card does not say `commercial = "yes"`.
@@ -22,7 +22,7 @@ pub(crate) struct ServedModels {
 /// A model in place of the networks that ship, for `file`.
 #[derive(Debug, Args)]
 pub(crate) struct FileModel {
-    /// Model file (.pth, .safetensors) to upscale with, in place of our own network.
+    /// Model file (.pth, .safetensors, or .param with its .bin) to upscale with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model: Option<PathBuf>,
     /// Use the model although its card says `commercial = "no"`.
@@ -34,7 +34,7 @@ pub(crate) struct FileModel {
 pub(crate) enum ModelCommand {
     /// Show the networks that ship and the model files of a folder.
     List {
-        /// Folder of .pth and .safetensors files.
+        /// Folder of .pth, .safetensors and .param files.
         folder: Option<PathBuf>,
         /// Print one JSON object.
         #[arg(long)]

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 use upscale_core::{Scale, hex};
-use upscale_engine::{Model, Network};
+use upscale_engine::{Model, Network, join_ncnn};
 
 use super::card::Card;
 use crate::{
@@ -18,11 +18,18 @@ use crate::{
 
 /// The engine refuses more; this is one step earlier, before the bytes are in memory.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+const NCNN_TEXT_BYTES_MAX: u64 = 4 << 20;
+/// Said after the limit.
+const TOO_LONG: &str = ", more than any model that runs here";
 
-/// A model file's bytes and what is known of them.
+/// A model file's bytes and what is known of them; of ncnn's two files both.
 pub(crate) struct Brought {
-    path: PathBuf,
+    /// The file that the card is about; ncnn's text, whichever of the two was named.
+    pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
+    /// Of all files together, in bytes.
+    pub(crate) size: usize,
+    /// Of the file's bytes; of ncnn's text and then its numbers, as `cat X.param X.bin | sha256sum` gives it.
     pub(crate) sha256: String,
     pub(crate) card: Option<Card>,
 }
@@ -34,17 +41,35 @@ impl Brought {
     /// When it cannot be read, is too long, or its card is about other bytes.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let mut brought = Self::without_card(path)?;
-        brought.card = Card::find(path, &brought.sha256)?;
+        brought.card = Card::find(&brought.path, &brought.sha256)?;
         Ok(brought)
     }
 
     /// As [`Brought::open`], for anyone who writes the card.
     pub(crate) fn without_card(path: &Path) -> anyhow::Result<Self> {
-        let bytes = read_bounded(path, FILE_BYTES_MAX, ", more than any model that runs here")?;
+        if let Some((text, numbers)) = ncnn_pair(path) {
+            return Self::of_ncnn(text, &numbers);
+        }
+        let bytes = read_bounded(path, FILE_BYTES_MAX, TOO_LONG)?;
         Ok(Self {
             path: path.to_owned(),
             sha256: hex(&Sha256::digest(&bytes)),
+            size: bytes.len(),
             bytes,
+            card: None,
+        })
+    }
+
+    fn of_ncnn(text: PathBuf, numbers: &Path) -> anyhow::Result<Self> {
+        let words = read_bounded(&text, NCNN_TEXT_BYTES_MAX, TOO_LONG)?;
+        let values = read_bounded(numbers, FILE_BYTES_MAX, TOO_LONG)
+            .with_context(|| format!("{} needs its numbers beside it", text.display()))?;
+        let sum = Sha256::new().chain_update(&words).chain_update(&values);
+        Ok(Self {
+            path: text,
+            sha256: hex(&sum.finalize()),
+            size: words.len() + values.len(),
+            bytes: join_ncnn(&words, &values),
             card: None,
         })
     }
@@ -68,6 +93,19 @@ impl Brought {
     /// When they are no model that runs here.
     pub(crate) fn model(&self) -> anyhow::Result<Model> {
         Model::read(&self.bytes).with_context(|| self.path.display().to_string())
+    }
+}
+
+/// The two files of an ncnn model, if `path` is one of them. A `.bin` alone is another program's.
+fn ncnn_pair(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    match ending.as_str() {
+        "param" => Some((path.to_owned(), path.with_extension("bin"))),
+        "bin" => {
+            let text = path.with_extension("param");
+            text.exists().then(|| (text, path.to_owned()))
+        }
+        _ => None,
     }
 }
 

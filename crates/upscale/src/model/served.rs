@@ -70,7 +70,7 @@ impl Served {
             let brought = Brought::open(path)?;
             check_licence(path, &brought, args.allow_non_commercial)?;
             let sealed = Sealed::new(&brought.bytes)?;
-            let file_bytes = brought.bytes.len() as u64;
+            let file_bytes = brought.size as u64;
             drop(brought);
             let report = verify(program, &sealed, threads)
                 .await

@@ -7,7 +7,13 @@ use std::{
     process::Output,
 };
 
-use crate::harness::{World, client::order, model::compact, pictures::Picture, serve::upscale};
+use crate::harness::{
+    World,
+    client::order,
+    model::{compact, compact_ncnn},
+    pictures::Picture,
+    serve::upscale,
+};
 
 fn write_model(path: &Path, scale: usize) {
     fs::write(path, compact(scale)).unwrap();
@@ -174,6 +180,60 @@ fn model_list_inspect_and_verify_say_what_a_file_is_in_words_and_in_json() {
             "{text}"
         );
     }
+}
+
+/// ncnn's two files, either of which names both, with one card.
+#[test]
+fn a_pair_of_ncnns_files_runs_in_file_and_in_serve_and_has_a_card() {
+    let (folder, source) = folder();
+    let (text, numbers) = compact_ncnn(4);
+    fs::write(folder.path().join("four.param"), &text).unwrap();
+    fs::write(folder.path().join("four.bin"), &numbers).unwrap();
+    write_card(folder.path(), "four.bin", "yes");
+    assert!(folder.path().join("four.param.card.toml").exists());
+    for name in ["four.param", "four.bin"] {
+        let file = ["file", "in.png", "out.png", "--model", name];
+        let output = run(folder.path(), &file);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        assert!(!error.contains("no card says"), "{error}");
+        let result = fs::read(folder.path().join("out.png")).unwrap();
+        assert!(is_repeated(&source, &result, 4));
+        fs::remove_file(folder.path().join("out.png")).unwrap();
+    }
+    let listed = run(folder.path(), &["model", "list", "."]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("four.param") && !listed.contains("four.bin"));
+    let inspected = run(folder.path(), &["model", "inspect", "four.bin"]);
+    let inspected = String::from_utf8_lossy(&inspected.stdout).into_owned();
+    for told in [
+        "ncnn (.param and .bin)",
+        "four.param, ",
+        "four.param.card.toml",
+    ] {
+        assert!(inspected.contains(told), "{inspected}");
+    }
+
+    let model = folder.path().join("four.param");
+    let mut world = World::start_with(&["--model-4x", model.to_str().unwrap()]);
+    let customer = world.customer("2");
+    let url = world.picture("/a.png", 30, 20);
+    let ended = customer.upscale("ncnn-key", &order(&url, 4));
+    let file = customer.fetch("GET", &ended.result_url(), &[]);
+    assert!(is_repeated(&Picture::render(30, 20, 1), &file.body, 4));
+    world.finish();
+}
+
+#[test]
+fn half_a_pair_is_refused_and_so_are_numbers_of_another_model() {
+    let (folder, _) = folder();
+    let (text, _) = compact_ncnn(2);
+    let (_, numbers) = compact_ncnn(4);
+    fs::write(folder.path().join("two.param"), &text).unwrap();
+    let file = ["file", "in.png", "out.png", "--model", "two.param"];
+    assert_refused(folder.path(), &file, "needs its numbers beside it");
+    fs::write(folder.path().join("two.bin"), &numbers).unwrap();
+    assert_refused(folder.path(), &file, "bytes of the .bin belong to no layer");
 }
 
 #[test]
