@@ -236,6 +236,9 @@ pub(crate) struct ChildArgs {
     /// Process that starts this one.
     #[arg(long, value_name = "PID")]
     pub(crate) parent: Option<u32>,
+    /// Model to restore with before that.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_1x: Option<PathBuf>,
     /// Model to upscale 2x with.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_2x: Option<PathBuf>,

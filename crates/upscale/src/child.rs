@@ -26,6 +26,7 @@ pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let models = ModelPaths {
+        x1: args.model_1x.clone(),
         x2: args.model_2x.clone(),
         x4: args.model_4x.clone(),
     };

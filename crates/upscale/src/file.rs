@@ -43,10 +43,12 @@ const TICK: Duration = Duration::from_millis(100);
 /// Upscales every picture that is named. Exit status 1 when one could not be done.
 pub(crate) fn file(args: &FileArgs) -> anyhow::Result<ExitCode> {
     let brought = args.model.load(args.scale)?;
+    let restoring = args.model.load_restoring()?;
     let scale = brought.as_ref().map(|(_, scale)| *scale).or(args.scale);
     let parameters = args.parameters.at(scale.unwrap_or(Scale::X2));
     let options = PictureOptions {
         network: brought.as_ref().map(|(network, _)| network),
+        restoring: restoring.as_ref(),
         pixels_max: args
             .pixels_max
             .unwrap_or_else(|| pixels_that_fit(parameters)),

@@ -23,7 +23,11 @@ use upscale_pipeline::{
 };
 
 pub(crate) use self::served::Served;
-use self::{brought::Brought, card::Card, verify::verify};
+use self::{
+    brought::Brought,
+    card::Card,
+    verify::{Verified, verify},
+};
 use crate::{
     args::{Commercial, ModelCommand},
     output,
@@ -267,10 +271,13 @@ fn verify_file(
         (
             "time",
             format!(
-                "{:.1} s a megapixel on {threads} threads, {:.0} s for the largest source",
-                verified.seconds_per_megapixel, verified.seconds_largest
+                "{:.1} s a megapixel on {threads} threads, {:.0} s for the largest source of {} megapixels",
+                verified.seconds_per_megapixel,
+                verified.seconds_largest,
+                verified.megapixels_largest
             ),
         ),
+        ("deadline", deadline(&verified)),
         (
             "memory",
             format!(
@@ -281,6 +288,17 @@ fn verify_file(
     ];
     let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
     output::table(&["WHAT", "FOUND"], &rows)
+}
+
+/// Whether the largest source is done in time.
+fn deadline(verified: &Verified) -> String {
+    let word = if verified.is_within_deadline {
+        "within"
+    } else {
+        "beyond"
+    };
+    let seconds = verified.deadline_seconds;
+    format!("{word} the {seconds:.0} s that the service gives an image")
 }
 
 fn write_card(

@@ -30,7 +30,7 @@ const PROGRAM: &str = "/proc/self/exe";
 /// A probe takes milliseconds; a machine on its knees gets this long.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A child that hangs is killed after this long, so that two of them fit into the deadline of 270 s.
-const CHILD_WALL_CLOCK: Duration = Duration::from_secs(120);
+pub(crate) const CHILD_WALL_CLOCK: Duration = Duration::from_secs(120);
 /// Address space of a child beside what its threads may reserve. The largest orders (1.5 MP at 2x, 0.75 MP at
 /// 4x, 16-bit with alpha) need less than half of it.
 const CHILD_BYTES_MAX: u64 = 3 << 29;

@@ -62,7 +62,7 @@ impl Architecture {
 
 /// What is told when nothing fits.
 const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
-    Compact (SRVGGNetCompact) and SPAN, at 2x and 4x, RGB";
+    Compact (SRVGGNetCompact) and SPAN, at 1x, 2x and 4x, RGB";
 
 /// Builds the network that the tensors are.
 ///
@@ -264,12 +264,12 @@ fn missing(name: &str) -> ModelError {
     refuse(format!("the tensor {name} is missing"))
 }
 
-/// 2 and 4 are what the service enlarges by.
+/// 2 and 4 are what the service enlarges by; 1 restores a picture before that.
 pub(crate) fn check_scale(architecture: Architecture, scale: usize) -> Result<usize, ModelError> {
     match scale {
-        2 | 4 => Ok(scale),
+        1 | 2 | 4 => Ok(scale),
         _ => Err(refuse(format!(
-            "this is {} at {scale}x; supported are 2x and 4x",
+            "this is {} at {scale}x; supported are 1x, 2x and 4x",
             architecture.name()
         ))),
     }

@@ -11,6 +11,7 @@ use crate::error::{ModelError, UpscaleError};
 use crate::executor::{Executor, Precision};
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
+use crate::run::{Cancelled, Sink};
 use crate::turned;
 
 /// The weights that ship, chosen by `build.rs`.
@@ -49,8 +50,8 @@ struct Networks {
 }
 
 /// A network, and what it is for the condition asked for last: a process that upscales one picture needs one of two.
-struct Loaded {
-    network: Arc<Network>,
+pub(crate) struct Loaded {
+    pub(crate) network: Arc<Network>,
     last: Mutex<Option<(Ready, Arc<Executor>)>>,
 }
 
@@ -63,7 +64,7 @@ struct Ready {
 }
 
 impl Loaded {
-    fn new(network: Arc<Network>) -> Self {
+    pub(crate) fn new(network: Arc<Network>) -> Self {
         Self {
             network,
             last: Mutex::new(None),
@@ -97,6 +98,45 @@ impl Loaded {
         let executor = Arc::new(Executor::new(network, kernels, precision));
         *last = Some((ready, Arc::clone(&executor)));
         (executor, ready.is_turned)
+    }
+}
+
+/// A network, and how it is to run.
+pub(crate) struct Running<'a> {
+    pub(crate) loaded: &'a Loaded,
+    pub(crate) condition: Condition,
+    pub(crate) kernels: KernelSet,
+    pub(crate) options: &'a EngineOptions,
+}
+
+impl Running<'_> {
+    pub(crate) fn upscale(
+        &self,
+        source: &Pixels,
+        sink: Sink<'_>,
+        cancelled: Cancelled<'_>,
+    ) -> Result<(), UpscaleError> {
+        let (executor, is_turned) = self.executor(turned::suits(source));
+        let (network, threads) = (&self.loaded.network, self.options.threads.max(1));
+        if is_turned {
+            let work = (&*executor, network.scale(), network.reach());
+            return turned::upscale(work, source, threads, sink, cancelled);
+        }
+        executor.upscale(source, threads, sink, cancelled)
+    }
+
+    pub(crate) fn memory_bytes(&self, width: usize, height: usize) -> usize {
+        let (executor, _) = self.executor(false);
+        executor.memory_bytes((width, height), self.options.threads.max(1))
+    }
+
+    fn executor(&self, is_turned: bool) -> (Arc<Executor>, bool) {
+        let ready = Ready {
+            condition: self.condition,
+            is_turned,
+        };
+        let precision = self.options.precision;
+        self.loaded.executor(ready, self.kernels, precision)
     }
 }
 
@@ -155,11 +195,7 @@ impl Engine {
                 return Err(ModelError(reason));
             }
         }
-        let kernels = options.kernels.unwrap_or_else(KernelSet::best);
-        if !kernels.is_available() {
-            let reason = format!("this CPU has no {}", kernels.name());
-            return Err(ModelError(reason));
-        }
+        let kernels = usable_kernels(&options)?;
         let networks = |network| Networks {
             plain: Loaded::new(network),
             restoring: None,
@@ -210,26 +246,17 @@ impl Engine {
     /// on their way; 0 for the reference, which keeps to a few rows.
     #[must_use]
     pub fn memory_bytes(&self, scale: Scale, width: usize, height: usize) -> usize {
-        let (executor, _) = self.executor(scale, Condition::UNKNOWN, false);
-        executor.memory_bytes((width, height), self.threads())
+        let running = self.running(scale, Condition::UNKNOWN);
+        running.memory_bytes(width, height)
     }
 
-    fn executor(
-        &self,
-        scale: Scale,
-        condition: Condition,
-        is_turned: bool,
-    ) -> (Arc<Executor>, bool) {
-        let ready = Ready {
+    fn running(&self, scale: Scale, condition: Condition) -> Running<'_> {
+        Running {
+            loaded: self.loaded(scale, condition),
             condition,
-            is_turned,
-        };
-        let loaded = self.loaded(scale, condition);
-        loaded.executor(ready, self.kernels, self.options.precision)
-    }
-
-    fn threads(&self) -> usize {
-        self.options.threads.max(1)
+            kernels: self.kernels,
+            options: &self.options,
+        }
     }
 
     /// Upscales `source` and hands its finished rows to `sink`, top to bottom, while later ones are computed.
@@ -261,30 +288,35 @@ impl Engine {
         sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), UpscaleError> {
-        self.check(source)?;
-        let (executor, is_turned) = self.executor(scale, condition, turned::suits(source));
-        if is_turned {
-            let reach = self.network_for(scale, condition).reach();
-            let work = (&*executor, scale.factor(), reach);
-            return turned::upscale(work, source, self.threads(), sink, cancelled);
-        }
-        executor.upscale(source, self.threads(), sink, cancelled)
+        check_source(source, &self.options)?;
+        let running = self.running(scale, condition);
+        running.upscale(source, sink, cancelled)
     }
+}
 
-    fn check(&self, source: &Pixels) -> Result<(), UpscaleError> {
-        let (width, height, channels) = (source.width(), source.height(), source.channels());
-        let pixels_max = self.options.pixels_max;
-        if width.saturating_mul(height) > pixels_max {
-            return Err(UpscaleError::TooLarge {
-                width,
-                height,
-                pixels_max,
-            });
-        }
-        match channels {
-            1 | 3 => Ok(()),
-            _ => Err(UpscaleError::Channels { channels }),
-        }
+/// The kernels that run, if the CPU has them.
+pub(crate) fn usable_kernels(options: &EngineOptions) -> Result<KernelSet, ModelError> {
+    let kernels = options.kernels.unwrap_or_else(KernelSet::best);
+    if kernels.is_available() {
+        return Ok(kernels);
+    }
+    let reason = format!("this CPU has no {}", kernels.name());
+    Err(ModelError(reason))
+}
+
+pub(crate) fn check_source(source: &Pixels, options: &EngineOptions) -> Result<(), UpscaleError> {
+    let (width, height, channels) = (source.width(), source.height(), source.channels());
+    let pixels_max = options.pixels_max;
+    if width.saturating_mul(height) > pixels_max {
+        return Err(UpscaleError::TooLarge {
+            width,
+            height,
+            pixels_max,
+        });
+    }
+    match channels {
+        1 | 3 => Ok(()),
+        _ => Err(UpscaleError::Channels { channels }),
     }
 }
 

@@ -192,7 +192,7 @@ impl Network {
         &self.name
     }
 
-    /// 2 or 4.
+    /// 1, 2 or 4.
     #[must_use]
     pub fn scale(&self) -> usize {
         self.scale

@@ -84,7 +84,9 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     crate::fault::commit();
     let mut out = BufWriter::new(io::stdout().lock());
     let network = models.read(job.parameters.scale)?;
-    let mut answer = work(&job, kernels, network.as_ref(), &source, &mut out);
+    let restoring = models.read_restoring()?;
+    let brought = (restoring.as_ref(), network.as_ref());
+    let mut answer = work(&job, kernels, brought, &source, &mut out);
     drop(source);
     if let Answer::Done { facts, .. } = &mut answer {
         facts.memory_bytes = status.as_deref().and_then(largest_memory).unwrap_or(0);
@@ -95,7 +97,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
 fn work(
     job: &Job,
     kernels: Option<KernelSet>,
-    network: Option<&Arc<Network>>,
+    (restoring, network): (Option<&Arc<Network>>, Option<&Arc<Network>>),
     source: &[u8],
     out: &mut impl Write,
 ) -> Answer {
@@ -106,6 +108,7 @@ fn work(
         kernels,
         pixels_max: job.source_pixels_max,
         network,
+        restoring,
         ensemble: false,
         clock: wall,
         with_thumbnail: true,

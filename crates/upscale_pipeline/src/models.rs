@@ -14,6 +14,8 @@ use upscale_engine::{Model, ModelError, Network};
 /// Where the model of each scale lies, if there is one.
 #[derive(Debug, Clone, Default)]
 pub struct ModelPaths {
+    /// Model file of 1x that restores a picture before it is enlarged; none: nothing does.
+    pub x1: Option<PathBuf>,
     /// Model file for 2x; none: our own network.
     pub x2: Option<PathBuf>,
     /// Model file for 4x; none: our own network.
@@ -34,6 +36,7 @@ pub enum ModelsError {
 /// Models that are open.
 #[derive(Debug)]
 pub(crate) struct ChildModels {
+    x1: Option<OpenModel>,
     x2: Option<OpenModel>,
     x4: Option<OpenModel>,
 }
@@ -56,11 +59,11 @@ impl OpenModel {
         })
     }
 
-    fn read(&self) -> io::Result<Vec<u8>> {
+    fn read(&self) -> Result<Arc<Network>, ModelsError> {
         let bytes = usize::try_from(self.bytes).map_err(io::Error::other)?;
         let mut read = Vec::with_capacity(bytes);
         (&*self.file).take(self.bytes).read_to_end(&mut read)?;
-        Ok(read)
+        Ok(Arc::new(Model::read(&read)?.network))
     }
 }
 
@@ -71,6 +74,7 @@ impl ChildModels {
     /// When the parent has none there.
     pub(crate) fn open(paths: ModelPaths) -> Result<Self, ModelsError> {
         Ok(Self {
+            x1: paths.x1.map(OpenModel::open).transpose()?,
             x2: paths.x2.map(OpenModel::open).transpose()?,
             x4: paths.x4.map(OpenModel::open).transpose()?,
         })
@@ -85,9 +89,14 @@ impl ChildModels {
             Scale::X2 => &self.x2,
             Scale::X4 => &self.x4,
         };
-        let Some(file) = file else {
-            return Ok(None);
-        };
-        Ok(Some(Arc::new(Model::read(&file.read()?)?.network)))
+        file.as_ref().map(OpenModel::read).transpose()
+    }
+
+    /// The network that restores, if one was handed over.
+    ///
+    /// # Errors
+    /// As [`ChildModels::read`].
+    pub(crate) fn read_restoring(&self) -> Result<Option<Arc<Network>>, ModelsError> {
+        self.x1.as_ref().map(OpenModel::read).transpose()
     }
 }

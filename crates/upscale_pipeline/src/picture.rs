@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use upscale_core::{Condition, Look, Parameters, Pixels, limits::source_pixels_max};
 use upscale_engine::{
     Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
-    UpscaleError,
+    Restorer, UpscaleError,
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
@@ -37,6 +37,9 @@ pub struct PictureOptions<'a> {
     pub pixels_max: u64,
     /// What runs in place of the network that ships for this scale.
     pub network: Option<&'a Arc<Network>>,
+    /// What restores the picture, at its own size, before it is enlarged. To what comes after, it is a clean one then;
+    /// the result is checked and balanced against the source as it came.
+    pub restoring: Option<&'a Arc<Network>>,
     /// Whether the networks run on all eight orientations of the picture, for the mean.
     pub ensemble: bool,
     /// What the stages are timed by: [`wall`] or [`processor`].
@@ -62,6 +65,7 @@ impl PictureOptions<'_> {
             kernels: kernels::from_environment()?,
             pixels_max: source_pixels_max(parameters),
             network: None,
+            restoring: None,
             ensemble: false,
             clock,
             with_thumbnail: false,
@@ -158,7 +162,9 @@ pub fn upscale_image(
     let decode = (options.clock)() - started;
     let mut upscaled = match attempt(&source, options, FallbackLevel::Fast, progress) {
         // A model that someone brought has not been miscalculated: it is like that, and much slower the second time.
-        Err(PipelineError::Output(failure)) if options.network.is_none() => {
+        Err(PipelineError::Output(failure))
+            if options.network.is_none() && options.restoring.is_none() =>
+        {
             tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
             attempt(&source, options, FallbackLevel::Reference, progress)
         }
@@ -182,12 +188,17 @@ fn attempt(
     let shipped = Engine::shipped(engine.clone())?;
     let brought = options
         .network
-        .map(|network| Engine::shipped_but(Arc::clone(network), engine));
+        .map(|network| Engine::shipped_but(Arc::clone(network), engine.clone()));
     let brought = brought.transpose()?;
     // Alpha is no picture: whatever a brought model was trained for, it was not that.
     let mut work = Work::new(&shipped, source, options, progress);
     let alpha = upscale_alpha(source, &mut work)?;
     work.engine = brought.as_ref().unwrap_or(&shipped);
+    let restored = restore(source, options, engine, &mut work)?;
+    let (color, condition) = match &restored {
+        Some(restored) => (restored, Condition::CLEAN),
+        None => (&source.color, source.condition),
+    };
     let mut png = Vec::new();
     let factor = options.parameters.scale.factor();
     let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
@@ -197,7 +208,7 @@ fn attempt(
     }
     #[cfg(debug_assertions)]
     let mut spoilt = Vec::new();
-    work.run(&source.color, source.condition, &mut |rows| {
+    work.run(color, condition, &mut |rows| {
         #[cfg(debug_assertions)]
         let rows = crate::fault::spoil(rows, level, &mut spoilt);
         writer.push_rows(rows)
@@ -266,6 +277,20 @@ fn enhance_faces(
     Ok(Some(faces.corrected(&source.color, keep_colours)))
 }
 
+/// The colours at their own size, by the network that restores; alpha is not its business.
+fn restore(
+    source: &Source,
+    options: &PictureOptions<'_>,
+    engine: EngineOptions,
+    work: &mut Work<'_>,
+) -> Result<Option<Pixels>, PipelineError> {
+    let Some(network) = options.restoring else {
+        return Ok(None);
+    };
+    let restorer = Restorer::of(Arc::clone(network), engine)?;
+    work.restore(&restorer, &source.color).map(Some)
+}
+
 /// Alpha goes first: the encoder writes colour and alpha of a row together.
 fn upscale_alpha(
     source: &Source,
@@ -296,6 +321,7 @@ mod tests {
     fn options(scale: Scale) -> PictureOptions<'static> {
         PictureOptions {
             network: None,
+            restoring: None,
             kernels: None,
             parameters: Parameters {
                 face_enhance: true,

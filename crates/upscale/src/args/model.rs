@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Models in place of the networks that ship, for `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServedModels {
+    /// Model file of 1x to restore pictures with before they are upscaled.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_1x: Option<PathBuf>,
     /// Model file (.pth, .safetensors, or .param with its .bin) to upscale 2x with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_2x: Option<PathBuf>,
@@ -22,10 +25,13 @@ pub(crate) struct ServedModels {
 /// A model in place of the networks that ship, for `file`.
 #[derive(Debug, Args)]
 pub(crate) struct FileModel {
+    /// Model file of 1x to restore the picture with before it is upscaled.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_1x: Option<PathBuf>,
     /// Model file (.pth, .safetensors, or .param with its .bin) to upscale with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model: Option<PathBuf>,
-    /// Use the model although its card says `commercial = "no"`.
+    /// Use a model although its card says `commercial = "no"`.
     #[arg(long)]
     pub(crate) allow_non_commercial: bool,
 }

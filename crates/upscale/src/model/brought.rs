@@ -113,11 +113,10 @@ fn ncnn_pair(path: &Path) -> Option<(PathBuf, PathBuf)> {
 ///
 /// # Errors
 /// When it does not.
-pub(crate) fn check_scale(shown: &str, given: usize, asked: Scale) -> anyhow::Result<()> {
-    if given != asked.factor() {
+pub(crate) fn check_scale(shown: &str, given: usize, asked: usize) -> anyhow::Result<()> {
+    if given != asked {
         bail!(
-            "{shown} enlarges {given} times, {} times are asked for; results are not resized afterwards",
-            asked.factor()
+            "{shown} enlarges {given} times, {asked} times are asked for; results are not resized afterwards"
         );
     }
     Ok(())
@@ -135,6 +134,28 @@ impl FileModel {
         let Some(path) = &self.model else {
             return Ok(None);
         };
+        let network = self.network(path)?;
+        let given = network.scale();
+        let scale = asked.or_else(|| Scale::ALL.into_iter().find(|scale| scale.factor() == given));
+        let scale = scale.with_context(|| format!("{} enlarges {given} times", path.display()))?;
+        check_scale(&path.display().to_string(), given, scale.factor())?;
+        Ok(Some((network, scale)))
+    }
+
+    /// The network of `--model-1x`.
+    ///
+    /// # Errors
+    /// When there is a reason not to use the file.
+    pub(crate) fn load_restoring(&self) -> anyhow::Result<Option<Arc<Network>>> {
+        let Some(path) = &self.model_1x else {
+            return Ok(None);
+        };
+        let network = self.network(path)?;
+        check_scale(&path.display().to_string(), network.scale(), 1)?;
+        Ok(Some(network))
+    }
+
+    fn network(&self, path: &Path) -> anyhow::Result<Arc<Network>> {
         let brought = Brought::open(path)?;
         match brought.commercial() {
             Commercial::Yes => {}
@@ -148,11 +169,6 @@ impl FileModel {
                 path.display()
             ),
         }
-        let network = brought.model()?.network;
-        let given = network.scale();
-        let scale = asked.or_else(|| Scale::ALL.into_iter().find(|scale| scale.factor() == given));
-        let scale = scale.with_context(|| format!("{} enlarges {given} times", path.display()))?;
-        check_scale(&path.display().to_string(), given, scale)?;
-        Ok(Some((Arc::new(network), scale)))
+        Ok(Arc::new(brought.model()?.network))
     }
 }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::Path, process::Stdio, time::Duration};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use tokio::{process::Command, time::timeout};
-use upscale_core::Scale;
+use upscale_core::{Parameters, Scale, limits};
 
 use super::{
     brought::{Brought, check_scale},
@@ -19,11 +19,14 @@ const VERIFY_TIMEOUT: Duration = Duration::from_secs(300);
 const CONSISTENCY_DB_LOW: f64 = 20.0;
 /// Bytes a parameter takes in a child: in the file's copy, in the network, and twice in the padded plan.
 const BYTES_PER_PARAMETER: u64 = 16;
+/// A restored picture, whole: three 32-bit numbers for each pixel of the largest source.
+const RESTORED_BYTES: u64 = 12 * limits::SOURCE_PIXELS_MAX;
 
 /// The models that children run in place of our own networks.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    models: Vec<(Scale, Sealed)>,
+    /// How many times each enlarges: once, twice, four times.
+    models: Vec<(usize, Sealed)>,
     /// What they add to a child's memory at most.
     pub(crate) bytes: u64,
 }
@@ -47,6 +50,7 @@ struct Measured {
     kernels: String,
     kernel_error: f32,
     consistency_db: f64,
+    seconds_per_megapixel: f64,
     seconds_largest: f64,
     map_bytes_largest: u64,
 }
@@ -64,37 +68,57 @@ impl Served {
         wall_clock: Duration,
     ) -> anyhow::Result<Self> {
         let mut served = Self::default();
-        let flags = [(Scale::X2, &args.model_2x), (Scale::X4, &args.model_4x)];
-        for (scale, path) in flags {
+        let (mut restoring, mut enlarging, mut restoring_seconds) = (0, 0, 0.0);
+        let flags = [
+            (1, &args.model_1x),
+            (2, &args.model_2x),
+            (4, &args.model_4x),
+        ];
+        for (factor, path) in flags {
             let Some(path) = path else { continue };
             let brought = Brought::open(path)?;
             check_licence(path, &brought, args.allow_non_commercial)?;
             let sealed = Sealed::new(&brought.bytes)?;
             let file_bytes = brought.size as u64;
             drop(brought);
-            let report = verify(program, &sealed, threads)
+            let mut report = verify(program, &sealed, threads)
                 .await
                 .with_context(|| path.display().to_string())?;
-            check_scale(&path.display().to_string(), report.model.scale, scale)?;
-            tell(path, &report, wall_clock);
+            check_scale(&path.display().to_string(), report.model.scale, factor)?;
             let numbers = BYTES_PER_PARAMETER * report.model.parameters;
             let bytes = file_bytes + numbers + report.verified.map_bytes_largest;
-            served.bytes = served.bytes.max(bytes);
-            served.models.push((scale, sealed));
+            match Scale::from_factor(factor as i64) {
+                Some(scale) => {
+                    enlarging = bytes.max(enlarging);
+                    report.verified.seconds_largest += restoring_seconds * megapixels(scale);
+                }
+                None => {
+                    restoring = bytes + RESTORED_BYTES;
+                    restoring_seconds = report.verified.seconds_per_megapixel;
+                }
+            }
+            tell(path, &report, wall_clock);
+            served.models.push((factor, sealed));
         }
+        served.bytes = restoring + enlarging;
         Ok(served)
     }
 
     /// What every child is told about them.
     pub(crate) fn child_arguments(&self) -> Vec<OsString> {
-        let flag = |(scale, sealed): &(Scale, Sealed)| {
+        let flag = |(factor, sealed): &(usize, Sealed)| {
             [
-                format!("--model-{scale}").into(),
+                format!("--model-{factor}x").into(),
                 sealed.path().into_os_string(),
             ]
         };
         self.models.iter().flat_map(flag).collect()
     }
+}
+
+/// Of the largest source.
+fn megapixels(scale: Scale) -> f64 {
+    limits::source_pixels_max(Parameters::at(scale)) as f64 / 1e6
 }
 
 /// Anyone who pays for a result must not be given what may not be sold.
@@ -150,6 +174,7 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
         consistency_db,
         seconds_largest,
         map_bytes_largest,
+        ..
     } = &report.verified;
     let model = path.display().to_string();
     tracing::info!(
@@ -160,7 +185,11 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
         consistency_db,
         seconds_largest,
         map_bytes_largest,
-        "a model is served in place of our network"
+        "{}",
+        match report.model.scale {
+            1 => "a model restores pictures before they are upscaled",
+            _ => "a model is served in place of our network",
+        }
     );
     if *seconds_largest > wall_clock.as_secs_f64() {
         let limit = wall_clock.as_secs();

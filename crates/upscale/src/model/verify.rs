@@ -7,7 +7,9 @@ use anyhow::{Context, bail};
 use safetensors::{SafeTensors, tensor::Dtype};
 use serde::Serialize;
 use upscale_core::{Condition, Look, Parameters, Pixels, Rows, Scale, limits};
-use upscale_engine::{Engine, EngineOptions, KernelSet, Network, Precision};
+use upscale_engine::{Engine, EngineOptions, KernelSet, Network, Precision, Restorer};
+
+use crate::work::CHILD_WALL_CLOCK;
 
 /// Largest difference between the fast kernels and the definition, in output values of 0..1.
 const KERNEL_ERROR_MAX: f32 = 1e-4;
@@ -36,10 +38,16 @@ pub(crate) struct Verified {
     pub(crate) consistency_db: f64,
     /// Seconds for a megapixel of source on all threads, from a small picture.
     pub(crate) seconds_per_megapixel: f64,
-    /// Seconds for the largest source that the contract allows at this scale.
+    /// The largest source that the contract allows at this scale; before either scale, for what restores.
+    pub(crate) megapixels_largest: f64,
+    /// Seconds for it.
     pub(crate) seconds_largest: f64,
     /// Bytes that its maps take meanwhile, for a source three times as wide as high.
     pub(crate) map_bytes_largest: usize,
+    /// Seconds that the service gives an image.
+    pub(crate) deadline_seconds: f64,
+    /// Whether the largest source is done by then, with as many threads.
+    pub(crate) is_within_deadline: bool,
 }
 
 /// Verifies a network.
@@ -52,24 +60,19 @@ pub(crate) fn verify(
     threads: usize,
     golden: Option<&[u8]>,
 ) -> anyhow::Result<Verified> {
-    let scale = Scale::from_factor(network.scale() as i64).context("a scale of neither 2 nor 4")?;
-    let engine = |kernels| engine(network, kernels, threads);
-    let fast = engine(kernels)?;
+    let ready = |kernels| Ready::new(network, kernels, threads);
+    let fast = ready(kernels)?;
     let small = picture(SMALL.0, SMALL.1);
-    let given = run(&fast, &small, scale)?;
-    let kernel_error = worst(
-        &given,
-        &run(&engine(Some(KernelSet::Reference))?, &small, scale)?,
-    );
+    let given = fast.run(&small)?;
+    let definition = ready(Some(KernelSet::Reference))?;
+    let kernel_error = worst(&given, &definition.run(&small)?);
     if kernel_error > KERNEL_ERROR_MAX {
         bail!(
             "the kernels {} differ from the network's definition by {kernel_error:.1e}",
             fast.kernels()
         );
     }
-    let golden_error = golden
-        .map(|file| against_golden(&fast, file, scale))
-        .transpose()?;
+    let golden_error = golden.map(|file| against_golden(&fast, file)).transpose()?;
     if let Some(error) = golden_error.filter(|&error| error > GOLDEN_ERROR_MAX) {
         bail!(
             "the output differs from the golden pair by {error:.1e}, at most {GOLDEN_ERROR_MAX:.0e}"
@@ -77,48 +80,93 @@ pub(crate) fn verify(
     }
     let large = picture(TIMED, TIMED);
     let started = Instant::now();
-    run(&fast, &large, scale)?;
+    fast.run(&large)?;
     let megapixels = (TIMED * TIMED) as f64 / 1e6;
     let seconds_per_megapixel = started.elapsed().as_secs_f64() / megapixels;
-    let pixels = limits::source_pixels_max(Parameters::at(scale));
-    let largest = pixels as f64 / 1e6;
-    let height = (pixels as f64 / WIDE).sqrt();
+    let pixels = fast.source_pixels_max();
+    let seconds_largest = seconds_per_megapixel * pixels / 1e6;
+    let height = (pixels / WIDE).sqrt();
     let (width, height) = ((height * WIDE) as usize, height as usize);
+    let deadline = CHILD_WALL_CLOCK.as_secs_f64();
     Ok(Verified {
         kernels: fast.kernels(),
         kernel_error,
         golden_error,
-        consistency_db: consistency(&small, &given, scale.factor()),
+        consistency_db: consistency(&small, &given, network.scale()),
         seconds_per_megapixel,
-        seconds_largest: seconds_per_megapixel * largest,
-        map_bytes_largest: fast.memory_bytes(scale, width, height),
+        megapixels_largest: pixels / 1e6,
+        seconds_largest,
+        map_bytes_largest: fast.memory_bytes(width, height),
+        deadline_seconds: deadline,
+        is_within_deadline: seconds_largest <= deadline,
     })
 }
 
-fn engine(
-    network: &Arc<Network>,
-    kernels: Option<KernelSet>,
-    threads: usize,
-) -> anyhow::Result<Engine> {
-    let options = EngineOptions {
-        threads,
-        kernels,
-        pixels_max: usize::MAX,
-        precision: Precision::Exact,
-        // Not from the defaults: they count the cores, and the sandbox opens no file to do so.
-        look: Look::default(),
-    };
-    Ok(Engine::shipped_but(Arc::clone(network), options)?)
+/// A network that is ready to run.
+enum Ready {
+    Enlarging(Box<Engine>, Scale),
+    Restoring(Box<Restorer>),
 }
 
-fn run(engine: &Engine, source: &Pixels, scale: Scale) -> anyhow::Result<Vec<f32>> {
-    let mut samples = Vec::new();
-    let mut sink = |rows: Rows<'_>| {
-        samples.extend_from_slice(rows.samples);
-        ControlFlow::Continue(())
-    };
-    engine.upscale(source, scale, Condition::UNKNOWN, &mut sink)?;
-    Ok(samples)
+impl Ready {
+    fn new(
+        network: &Arc<Network>,
+        kernels: Option<KernelSet>,
+        threads: usize,
+    ) -> anyhow::Result<Self> {
+        let options = EngineOptions {
+            threads,
+            kernels,
+            pixels_max: usize::MAX,
+            precision: Precision::Exact,
+            // Not from the defaults: they count the cores, and the sandbox opens no file to do so.
+            look: Look::default(),
+        };
+        let network = Arc::clone(network);
+        Ok(match Scale::from_factor(network.scale() as i64) {
+            Some(scale) => Self::Enlarging(Engine::shipped_but(network, options)?.into(), scale),
+            None => Self::Restoring(Restorer::of(network, options)?.into()),
+        })
+    }
+
+    fn run(&self, source: &Pixels) -> anyhow::Result<Vec<f32>> {
+        let (engine, scale) = match self {
+            Self::Enlarging(engine, scale) => (engine, *scale),
+            Self::Restoring(one) => {
+                return Ok(one.restore(source, &mut |_| ())?.samples().to_vec());
+            }
+        };
+        let mut samples = Vec::new();
+        let mut sink = |rows: Rows<'_>| {
+            samples.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        };
+        engine.upscale(source, scale, Condition::UNKNOWN, &mut sink)?;
+        Ok(samples)
+    }
+
+    fn kernels(&self) -> &'static str {
+        match self {
+            Self::Enlarging(engine, _) => engine.kernels(),
+            Self::Restoring(one) => one.kernels(),
+        }
+    }
+
+    fn memory_bytes(&self, width: usize, height: usize) -> usize {
+        match self {
+            Self::Enlarging(engine, scale) => engine.memory_bytes(*scale, width, height),
+            Self::Restoring(one) => one.memory_bytes(width, height),
+        }
+    }
+
+    /// What restores comes before either scale.
+    fn source_pixels_max(&self) -> f64 {
+        let scale = match self {
+            Self::Enlarging(_, scale) => *scale,
+            Self::Restoring(_) => Scale::X2,
+        };
+        limits::source_pixels_max(Parameters::at(scale)) as f64
+    }
 }
 
 /// Slopes, a wave and an edge, by formula.
@@ -169,12 +217,12 @@ fn consistency(source: &Pixels, output: &[f32], factor: usize) -> f64 {
 }
 
 /// The largest difference from what the model's own program made of the same picture.
-fn against_golden(engine: &Engine, file: &[u8], scale: Scale) -> anyhow::Result<f32> {
+fn against_golden(ready: &Ready, file: &[u8]) -> anyhow::Result<f32> {
     let file = SafeTensors::deserialize(file).context("the golden pair")?;
     let (width, height, input) = samples(&file, "input")?;
     let (_, _, expected) = samples(&file, "output")?;
     let source = Pixels::new(width, height, 3, input).context("the golden pair's input")?;
-    Ok(worst(&run(engine, &source, scale)?, &expected))
+    Ok(worst(&ready.run(&source)?, &expected))
 }
 
 /// A tensor `[1, 3, height, width]` of F32 as interleaved samples, with its width and height.

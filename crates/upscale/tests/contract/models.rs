@@ -10,7 +10,7 @@ use std::{
 use crate::harness::{
     World,
     client::order,
-    model::{compact, compact_ncnn},
+    model::{compact, compact_ncnn, softening},
     pictures::Picture,
     serve::upscale,
 };
@@ -224,6 +224,112 @@ fn a_pair_of_ncnns_files_runs_in_file_and_in_serve_and_has_a_card() {
     world.finish();
 }
 
+/// Slow waves with the finest detail that there is on them: what a softening network takes off.
+fn checkered() -> Picture {
+    let mut picture = Picture::render(30, 20, 6);
+    for (at, sample) in picture.rgb.iter_mut().enumerate() {
+        let (x, y) = (at / 3 % 30, at / 90);
+        let step = if (x + y) % 2 == 0 { 8 } else { -8 };
+        *sample = sample.saturating_add_signed(step);
+    }
+    picture
+}
+
+/// How much of a picture is detail: neighbours' differences, summed.
+fn detail(picture: &Picture) -> u64 {
+    let pairs = picture.rgb.iter().zip(&picture.rgb[3..]);
+    pairs.map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
+}
+
+/// Only every so many pixels: what the repeated pixels of a result were made of.
+fn before_repeating(result: &[u8], scale: u32) -> Picture {
+    let result = Picture::from_png(result).unwrap();
+    let (width, height) = (result.width / scale, result.height / scale);
+    let places = (0..height).flat_map(|y| (0..width).map(move |x| (x * scale, y * scale)));
+    let rgb = places.flat_map(|(x, y)| {
+        let start = ((y * result.width + x) * 3) as usize;
+        result.rgb[start..start + 3].to_vec()
+    });
+    Picture {
+        rgb: rgb.collect(),
+        width,
+        height,
+    }
+}
+
+#[test]
+fn a_model_of_1x_restores_before_another_enlarges() {
+    let (folder, _) = folder();
+    let source = checkered();
+    fs::write(folder.path().join("in.png"), source.png()).unwrap();
+    fs::write(folder.path().join("soft.safetensors"), softening()).unwrap();
+    let file = [
+        "file",
+        "in.png",
+        "out.png",
+        "--model-1x",
+        "soft.safetensors",
+        "--model",
+        "four.safetensors",
+    ];
+    let output = run(folder.path(), &file);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let result = fs::read(folder.path().join("out.png")).unwrap();
+    let restored = before_repeating(&result, 4);
+    let (before, after) = (detail(&source), detail(&restored));
+    assert!(2 * after < before, "{after} of {before}");
+    fs::remove_file(folder.path().join("out.png")).unwrap();
+    for (flag, model, reason) in [
+        (
+            "--model-1x",
+            "two.safetensors",
+            "enlarges 2 times, 1 times are asked for",
+        ),
+        ("--model", "soft.safetensors", "enlarges 1 times"),
+    ] {
+        let wrong = ["file", "in.png", "out.png", flag, model];
+        assert_refused(folder.path(), &wrong, reason);
+    }
+    let verified = run(folder.path(), &["model", "verify", "soft.safetensors"]);
+    let verified = String::from_utf8_lossy(&verified.stdout).into_owned();
+    for told in [
+        "1x",
+        "the largest source of 1.5 megapixels",
+        "within the 120 s",
+    ] {
+        assert!(verified.contains(told), "{verified}");
+    }
+
+    let [one, four] = ["soft.safetensors", "four.safetensors"].map(|name| folder.path().join(name));
+    write_card(folder.path(), "soft.safetensors", "yes");
+    write_card(folder.path(), "four.safetensors", "yes");
+    let flags = [
+        "--model-1x",
+        one.to_str().unwrap(),
+        "--model-4x",
+        four.to_str().unwrap(),
+    ];
+    let mut world = World::start_with(&flags);
+    let customer = world.customer("2");
+    let url = world.serve_bytes("/a.png", source.png(), (30, 20));
+    let ended = customer.upscale("restored-key", &order(&url, 4));
+    let file = customer.fetch("GET", &ended.result_url(), &[]);
+    let restored = before_repeating(&file.body, 4);
+    assert!(2 * detail(&restored) < before);
+    assert!(
+        world
+            .logs()
+            .contains("a model restores pictures before they are upscaled")
+    );
+    // Our own network comes after it where no other was brought.
+    let ended = customer.upscale("restored-key-2", &order(&url, 2));
+    let file = customer.fetch("GET", &ended.result_url(), &[]);
+    let result = Picture::from_png(&file.body).unwrap();
+    assert_eq!((result.width, result.height), (60, 40));
+    world.finish();
+}
+
 #[test]
 fn half_a_pair_is_refused_and_so_are_numbers_of_another_model() {
     let (folder, _) = folder();
@@ -307,6 +413,8 @@ fn serve_does_not_start_with_a_model_that_it_should_not_serve() {
     write_card(folder, "four.safetensors", "yes");
     let wrong = ["--model-2x", "four.safetensors"];
     assert_serve_refuses(folder, &wrong, "enlarges 4 times, 2 times are asked for");
+    let wrong = ["--model-1x", "four.safetensors"];
+    assert_serve_refuses(folder, &wrong, "enlarges 4 times, 1 times are asked for");
     fs::write(folder.join("hostile.pth"), b"\x80\x02cposix\nsystem\n.").unwrap();
     let hostile = ["--model-4x", "hostile.pth", "--allow-non-commercial"];
     assert_serve_refuses(

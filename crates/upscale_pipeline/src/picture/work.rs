@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use upscale_core::{Condition, Pixels, Rows, Scale};
-use upscale_engine::{Engine, UpscaleError};
+use upscale_engine::{Engine, Restorer, UpscaleError};
 use upscale_image::{Source, WriteError};
 
 use super::{Clock, PictureOptions, PipelineError, engine_failed};
@@ -13,8 +13,11 @@ pub(super) struct Work<'a> {
     pub(super) engine: &'a Engine,
     pub(super) scale: Scale,
     ensemble: bool,
+    /// Of the result; what is restored counts as much as its share of the multiplications.
     done_pixels: usize,
     all_pixels: usize,
+    /// Result pixels that a restored source pixel counts as.
+    per_restored: usize,
     progress: &'a mut dyn FnMut(f64),
     clock: Clock,
     /// Time in the engine, and in what its rows were handed to.
@@ -29,12 +32,15 @@ impl<'a> Work<'a> {
         options: &PictureOptions<'_>,
         progress: &'a mut dyn FnMut(f64),
     ) -> Self {
+        let per_restored = per_restored(engine, options);
+        let restored = source.color.width() * source.color.height() * per_restored;
         Self {
             engine,
             scale: options.parameters.scale,
             ensemble: options.ensemble,
             done_pixels: 0,
-            all_pixels: all_pixels(source, options),
+            all_pixels: all_pixels(source, options) + restored,
+            per_restored,
             progress,
             clock: options.clock,
             network: Duration::ZERO,
@@ -89,6 +95,26 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The picture at its own size, restored.
+    pub(super) fn restore(
+        &mut self,
+        restorer: &Restorer,
+        color: &Pixels,
+    ) -> Result<Pixels, PipelineError> {
+        let started = (self.clock)();
+        let mut computed = |pixels: usize| {
+            report(
+                &mut self.done_pixels,
+                pixels * self.per_restored,
+                self.all_pixels,
+                self.progress,
+            )
+        };
+        let restored = restorer.restore(color, &mut computed);
+        self.network += (self.clock)() - started;
+        restored.map_err(|error| engine_failed(&error))
+    }
+
     /// The whole of an upscaled plane.
     fn hold(&mut self, plane: &Pixels, condition: Condition) -> Result<Vec<f32>, PipelineError> {
         let mut computed = |pixels| {
@@ -117,6 +143,19 @@ fn all_pixels(source: &Source, options: &PictureOptions<'_>) -> usize {
         * options.parameters.scale.factor()
         * planes
         * times
+}
+
+/// Progress goes by the clock: a network of 1x may take longer than the one that enlarges.
+fn per_restored(shipped: &Engine, options: &PictureOptions<'_>) -> usize {
+    let Some(restoring) = options.restoring else {
+        return 0;
+    };
+    let scale = options.parameters.scale;
+    let enlarging = options
+        .network
+        .map_or(shipped.network(scale), AsRef::as_ref);
+    let area = scale.factor() * scale.factor();
+    (area * restoring.macs_per_pixel() / enlarging.macs_per_pixel().max(1)).max(1)
 }
 
 fn report(done: &mut usize, more: usize, all: usize, progress: &mut dyn FnMut(f64)) {

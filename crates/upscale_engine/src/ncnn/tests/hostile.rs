@@ -110,7 +110,7 @@ fn layers_that_are_not_ours_are_refused_by_type_and_name() {
         "Interp x resizes bicubic by 0.5 and 0.5",
     );
     let thrice = one("0=27 1=3 4=1 6=729", "PixelShuffle x").replace("c out", "c out 0=3");
-    let told = "this is a network of convolutions at 3x; supported are 2x and 4x";
+    let told = "this is a network of convolutions at 3x; supported are 1x, 2x and 4x";
     assert_refused(&thrice, &[0; 4 + 729 * 4], told);
 }
 
