@@ -152,6 +152,58 @@ def span_conv(state: State, name: str, x: Tensor) -> Tensor:
     return conv(state, f"{name}.conv.2", h) + conv(state, f"{name}.sk", x)
 
 
+def make_span_f(scale: int, channels: int = 8, seed: int = 4) -> State:
+    weights = Weights(seed)
+    last = 3 * scale * scale
+    near = torch.randn(last, 1, 3, 3, generator=weights.generator) * 0.1
+    near[:, :, 1, 1] += 1.0
+    weights.state["conv_near.weight"] = near
+    for block in range(1, 6):
+        for part in (1, 2, 3):
+            weights.conv(f"block_{block}.c{part}_r.eval_conv", channels, 3 if (block, part) == (1, 1) else channels)
+    weights.conv("conv_cat", channels, 2 * channels + last, 1)
+    weights.conv("conv_2.eval_conv", last, channels, gain=0.2)
+    weights.picture("conv_2.eval_conv")
+    return weights.state
+
+
+def run_span_f(state: State, scale: int, x: Tensor) -> Tensor:
+    near = F.conv2d(x, state["conv_near.weight"], padding=1, groups=3)
+    h = first = x
+    for block in range(1, 6):
+        o3 = h
+        for part in (1, 2, 3):
+            o3 = span_conv(state, f"block_{block}.c{part}_r", o3)
+            o3 = F.silu(o3) if part < 3 else o3
+        h = o3 if block == 1 else (o3 + h) * (torch.sigmoid(o3) - 0.5)
+        first = h if block == 1 else first
+    h = conv(state, "conv_cat", torch.cat([near, h, first], 1))
+    return F.pixel_shuffle(span_conv(state, "conv_2", h), scale)
+
+
+def make_artcnn(scale: int, channels: int = 8, blocks: int = 3, seed: int = 5) -> State:
+    weights = Weights(seed)
+    weights.conv("conv0", channels, 3)
+    for block in range(blocks):
+        for part in ("0.0", "1.0", "2"):
+            weights.conv(f"res_block.{block}.conv.{part}", channels, channels)
+    weights.conv(f"res_block.{blocks}", channels, channels)
+    weights.conv("depth_to_space.upscale.0", 3 * scale * scale, channels, gain=0.1)
+    weights.picture("depth_to_space.upscale.0")
+    return weights.state
+
+
+def run_artcnn(state: State, scale: int, x: Tensor) -> Tensor:
+    head = h = conv(state, "conv0", x)
+    block = 0
+    while f"res_block.{block}.conv.2.weight" in state:
+        name = f"res_block.{block}.conv"
+        o = F.relu(conv(state, f"{name}.1.0", F.relu(conv(state, f"{name}.0.0", h))))
+        h, block = h + conv(state, f"{name}.2", o), block + 1
+    h = head + conv(state, f"res_block.{block}", h)
+    return F.pixel_shuffle(conv(state, "depth_to_space.upscale.0", h), scale)
+
+
 def merged_span(state: State) -> State:
     """What files made to be run only keep of it."""
     return {name: tensor for name, tensor in state.items() if ".sk." not in name and ".conv." not in name}

@@ -132,6 +132,47 @@ def test_span_of_merged_kernels_alone(upscale: Path, tmp_path: Path) -> None:
     assert (told["scale"], told["architecture"]) == (4, "SPAN")
 
 
+@pytest.mark.parametrize("scale", [1, 2, 4])
+@pytest.mark.parametrize("family", ["SPAN-F", "ArtCNN"])
+def test_the_younger_families(family: str, scale: int, upscale: Path, tmp_path: Path) -> None:
+    make, run = {
+        "SPAN-F": (nets.make_span_f, nets.run_span_f),
+        "ArtCNN": (nets.make_artcnn, nets.run_artcnn),
+    }[family]
+    state = make(scale)
+    file = tmp_path / "model.pth"
+    save_zip({"params_ema": state}, file)
+    told = verify(upscale, file, state, lambda weights, x: run(weights, scale, x))
+    assert (told["scale"], told["architecture"]) == (scale, family)
+
+
+RESTORING = {
+    "old names": (nets.old_names(2, 0), 3),
+    "new names, of squares of 4": (nets.new_names(2), 48),
+    "bsrgan names, of squares of 2": (nets.bsrgan_names(1), 12),
+}
+
+
+@pytest.mark.parametrize("case", RESTORING)
+def test_esrgan_at_1x(case: str, upscale: Path, tmp_path: Path) -> None:
+    names, read = RESTORING[case]
+    state, forward = rrdb(names, 2, read)
+    file = tmp_path / "esrgan.pth"
+    save_zip({"params_ema": state}, file)
+    told = verify(upscale, file, state, forward)
+    assert told["scale"] == 1
+    assert told["architecture"].startswith("ESRGAN")
+
+
+@pytest.mark.parametrize("family", ["compact", "span"])
+def test_the_others_at_1x(family: str, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_compact(1) if family == "compact" else nets.make_span(1)
+    run = nets.run_compact if family == "compact" else nets.run_span
+    file = tmp_path / "model.pth"
+    save_zip({"params": state}, file)
+    assert verify(upscale, file, state, lambda weights, x: run(weights, 1, x))["scale"] == 1
+
+
 def of_parameters(state: dict) -> OrderedDict:
     return OrderedDict((f"module.{name}", torch.nn.Parameter(tensor)) for name, tensor in state.items())
 

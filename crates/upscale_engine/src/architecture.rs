@@ -2,9 +2,11 @@
 //! of names, Compact, SPAN. A tensor too many or too few is a refusal: a network that is nearly the one we know
 //! would run and give wrong pictures.
 
+mod artcnn;
 mod compact;
 mod esrgan;
 mod span;
+mod span_f;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -37,6 +39,10 @@ pub enum Architecture {
     Compact,
     /// SPAN.
     Span,
+    /// SPAN-F, the shallower SPAN of 2025.
+    SpanF,
+    /// ArtCNN in RGB.
+    ArtCnn,
     /// RRDBNet in a file without names.
     Esrgan,
     /// No one's in particular: convolutions and what joins them, in a file without names.
@@ -54,6 +60,8 @@ impl Architecture {
             Self::Bsrgan => "ESRGAN (RRDBNet, BSRGAN names)",
             Self::Compact => "Compact (SRVGGNetCompact)",
             Self::Span => "SPAN",
+            Self::SpanF => "SPAN-F",
+            Self::ArtCnn => "ArtCNN",
             Self::Esrgan => "ESRGAN (RRDBNet)",
             Self::Convolutions => "a network of convolutions",
         }
@@ -62,7 +70,7 @@ impl Architecture {
 
 /// What is told when nothing fits.
 const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
-    Compact (SRVGGNetCompact) and SPAN, at 1x, 2x and 4x, RGB";
+    Compact (SRVGGNetCompact), SPAN, SPAN-F and ArtCNN, at 1x, 2x and 4x, RGB";
 
 /// Builds the network that the tensors are.
 ///
@@ -78,41 +86,60 @@ pub(crate) fn build(checkpoint: &Checkpoint<'_>) -> Result<(Architecture, Networ
     let network = match architecture {
         Architecture::Compact => compact::build(&weights)?,
         Architecture::Span => span::build(&weights)?,
+        Architecture::SpanF => span_f::build(&weights)?,
+        Architecture::ArtCnn => artcnn::build(&weights)?,
         other => esrgan::build(&weights, other)?,
     };
     weights.check_all_taken(architecture)?;
     Ok((architecture, network))
 }
 
+/// Two tensors that only a network of that kind has, both of them.
+const MARKS: &[(Architecture, &str, &str)] = &[
+    (
+        Architecture::EsrganOld,
+        "model.0.weight",
+        "model.1.sub.0.RDB1.conv1.0.weight",
+    ),
+    (
+        Architecture::EsrganNew,
+        "conv_first.weight",
+        "body.0.rdb1.conv1.weight",
+    ),
+    (
+        Architecture::Bsrgan,
+        "conv_first.weight",
+        "RRDB_trunk.0.RDB1.conv1.weight",
+    ),
+    (
+        Architecture::Span,
+        "conv_1.sk.weight",
+        "block_1.c1_r.sk.weight",
+    ),
+    (
+        Architecture::Span,
+        "conv_1.eval_conv.weight",
+        "block_1.c1_r.eval_conv.weight",
+    ),
+    (
+        Architecture::SpanF,
+        "conv_near.weight",
+        "block_1.c1_r.eval_conv.weight",
+    ),
+    (
+        Architecture::SpanF,
+        "conv_near.weight",
+        "block_1.c1_r.sk.weight",
+    ),
+    (
+        Architecture::ArtCnn,
+        "conv0.weight",
+        "depth_to_space.upscale.0.weight",
+    ),
+];
+
 fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
-    let marks = [
-        (
-            Architecture::EsrganOld,
-            "model.0.weight",
-            "model.1.sub.0.RDB1.conv1.0.weight",
-        ),
-        (
-            Architecture::EsrganNew,
-            "conv_first.weight",
-            "body.0.rdb1.conv1.weight",
-        ),
-        (
-            Architecture::Bsrgan,
-            "conv_first.weight",
-            "RRDB_trunk.0.RDB1.conv1.weight",
-        ),
-        (
-            Architecture::Span,
-            "conv_1.sk.weight",
-            "block_1.c1_r.sk.weight",
-        ),
-        (
-            Architecture::Span,
-            "conv_1.eval_conv.weight",
-            "block_1.c1_r.eval_conv.weight",
-        ),
-    ];
-    let found = marks
+    let found = MARKS
         .iter()
         .find(|(_, one, other)| weights.has(one) && weights.has(other));
     if let Some(&(architecture, ..)) = found {
@@ -157,6 +184,10 @@ fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
         ("patch_embed.", "a transformer"),
         (".attn.", "a transformer"),
         ("relative_position_bias_table", "a transformer"),
+        ("feats.0.eval_conv.", "SPANPlus"),
+        ("conv_after_body.", "EDSR"),
+        ("body.0.conv1.weight", "SRResNet"),
+        ("head_act.", "DIS"),
         ("head.0.weight", "EDSR, RCAN or one of their kind"),
     ];
     let is_in = |part: &str| names.iter().any(|name| name.contains(part));

@@ -74,7 +74,12 @@ fn is_merged(weights: &Weights<'_>, name: &str) -> bool {
 }
 
 /// The 3x3 convolution that the parts of `name` add up to.
-fn merged(weights: &Weights<'_>, name: &str, out: usize, read: usize) -> Result<Conv, ModelError> {
+pub(super) fn merged(
+    weights: &Weights<'_>,
+    name: &str,
+    out: usize,
+    read: usize,
+) -> Result<Conv, ModelError> {
     if is_merged(weights, name) {
         return weights.conv(&format!("{name}.eval_conv"), (out, read), 3);
     }

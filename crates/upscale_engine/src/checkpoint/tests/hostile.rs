@@ -218,6 +218,10 @@ fn other_networks_are_refused_by_name_with_what_is_supported() {
         ("layers.0.residual_group.overlap_attn.qkv.weight", "HAT"),
         ("model.1.sub.0.RDB1.conv1x1.weight", "ESRGAN+"),
         ("stylegan_decoder.style_mlp.1.weight", "GFPGAN"),
+        ("feats.0.eval_conv.weight", "SPANPlus"),
+        ("conv_after_body.weight", "EDSR"),
+        ("body.0.conv1.weight", "SRResNet"),
+        ("head_act.weight", "DIS"),
         (
             "to_feat.weight",
             "unknown network of 1 tensors (to_feat.weight",
