@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-60}"
 targets=("${@:2}")
-[ "${#targets[@]}" -gt 0 ] || targets=(sniff decode frame guard model)
+[ "${#targets[@]}" -gt 0 ] || targets=(sniff decode frame guard model ncnn)
 command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz@0.13.2
 # Instrumentation is unstable in rustc; the stable compiler has it behind this.
 export RUSTC_BOOTSTRAP=1
@@ -31,6 +31,12 @@ seed() {
         { close(file NR) }' crates/upscale_worker/tests/guard_cases.tsv
       ;;
     model) cp crates/upscale_engine/weights/f-x2.safetensors "$folder" ;;
+    ncnn)
+      local pairs=crates/upscale_engine/tests/ncnn
+      for text in "$pairs"/*.param; do
+        { cat "$text" && printf '\0' && cat "${text%.param}.bin"; } >"$folder/$(basename "$text" .param)"
+      done
+      ;;
   esac
 }
 

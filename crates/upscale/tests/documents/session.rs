@@ -209,6 +209,11 @@ fn furnish(work: &Path) {
     fs::write(work.join("photo.jpg"), Picture::render(48, 32, 2).jpeg()).unwrap();
     let model = crate::harness::model::compact(4);
     fs::write(work.join("4x-some-model.pth"), &model).unwrap();
+    let (text, numbers) = crate::harness::model::compact_ncnn(4);
+    fs::write(work.join("4x-some-model.param"), text).unwrap();
+    fs::write(work.join("4x-some-model.bin"), numbers).unwrap();
+    let restoring = crate::harness::model::softening();
+    fs::write(work.join("1x-some-model.pth"), restoring).unwrap();
     fs::create_dir(work.join("models")).unwrap();
     fs::write(work.join("models/another.pth"), &model).unwrap();
 }
