@@ -84,7 +84,7 @@ impl Graph {
             for &blob in &line.reads {
                 is_read[blob] = true;
             }
-            let inputs = line.reads.iter().map(|&blob| makers[blob]).collect();
+            let inputs: Vec<NodeId> = line.reads.iter().map(|&blob| makers[blob]).collect();
             if let Some(maker) = handed_on(line, &inputs)? {
                 line.writes.iter().for_each(|&blob| makers[blob] = maker);
                 continue;
@@ -188,7 +188,7 @@ impl Graph {
 }
 
 /// The node whose result a layer passes on as it is; none where it makes something of it.
-fn handed_on(line: &Line<'_>, inputs: &Vec<NodeId>) -> Result<Option<NodeId>, ModelError> {
+fn handed_on(line: &Line<'_>, inputs: &[NodeId]) -> Result<Option<NodeId>, ModelError> {
     let (read, written): (usize, usize) = match line.kind {
         "Split" => (1, line.writes.len().max(1)),
         "Input" | "MemoryData" => (0, 1),

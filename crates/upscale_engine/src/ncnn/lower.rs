@@ -164,7 +164,7 @@ impl Lowering<'_, '_> {
         if read != given {
             return Err(node.refuse(&format!("reads {read} channels and is given {given}")));
         }
-        if maps.maps == [PICTURE] && side != 3 || maps.is_repeated && side != 3 {
+        if side != 3 && (maps.maps == [PICTURE] || maps.is_repeated) {
             return Err(node.refuse("is 1x1 over the picture or an enlarged map; 3x3 is supported"));
         }
         let out = bias.len();

@@ -199,7 +199,7 @@ fn mutated_pairs_are_read_or_refused_and_nothing_else() {
     for round in 0..4_000 {
         let (mut text, mut numbers) = pairs[round % pairs.len()].clone();
         for _ in 0..=random.next() % 3 {
-            let file = if random.next() % 4 == 0 {
+            let file = if random.next().is_multiple_of(4) {
                 &mut numbers
             } else {
                 &mut text
