@@ -149,11 +149,11 @@ mod tests {
                 for (threads, kernels) in [(1, KernelSet::best()), (3, KernelSet::best())] {
                     let options = options(threads, kernels);
                     let restorer = Restorer::of(network.clone(), options).unwrap();
-                    let mut heard = 0;
-                    let made = restorer.restore(&source, &mut |pixels| heard += pixels);
+                    let mut reported = 0;
+                    let made = restorer.restore(&source, &mut |pixels| reported += pixels);
                     let made = made.unwrap();
                     assert_eq!((made.width(), made.height()), (width, height));
-                    assert_eq!((made.channels(), heard), (channels, width * height));
+                    assert_eq!((made.channels(), reported), (channels, width * height));
                     for (given, expected) in made.samples().iter().zip(&expected) {
                         let apart = (f64::from(*given) - expected).abs();
                         assert!(apart < 1e-5, "{} {width}: {apart}", network.name);
@@ -167,8 +167,11 @@ mod tests {
     fn what_enlarges_does_not_restore() {
         let network = Shape::parse("f").unwrap().network(2, 1);
         let refused = Restorer::of(network, options(1, KernelSet::best()));
-        let told = refused.map(|_| ()).unwrap_err().to_string();
-        assert!(told.contains("enlarges 2 times, 1 is needed"), "{told}");
+        let message = refused.map(|_| ()).unwrap_err().to_string();
+        assert!(
+            message.contains("enlarges 2 times, 1 is needed"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -206,12 +206,12 @@ fn a_pair_of_ncnns_files_runs_in_file_and_in_serve_and_has_a_card() {
     assert!(listed.contains("four.param") && !listed.contains("four.bin"));
     let inspected = run(folder.path(), &["model", "inspect", "four.bin"]);
     let inspected = String::from_utf8_lossy(&inspected.stdout).into_owned();
-    for told in [
+    for message in [
         "ncnn (.param and .bin)",
         "four.param, ",
         "four.param.card.toml",
     ] {
-        assert!(inspected.contains(told), "{inspected}");
+        assert!(inspected.contains(message), "{inspected}");
     }
 
     let model = folder.path().join("four.param");
@@ -293,12 +293,12 @@ fn a_model_of_1x_restores_before_another_enlarges() {
     }
     let verified = run(folder.path(), &["model", "verify", "soft.safetensors"]);
     let verified = String::from_utf8_lossy(&verified.stdout).into_owned();
-    for told in [
+    for message in [
         "1x",
         "the largest source of 1.5 megapixels",
         "within the 120 s",
     ] {
-        assert!(verified.contains(told), "{verified}");
+        assert!(verified.contains(message), "{verified}");
     }
 
     let [one, four] = ["soft.safetensors", "four.safetensors"].map(|name| folder.path().join(name));

@@ -197,7 +197,11 @@ mod tests {
                 let count = width * height * channels;
                 let samples = (0..count).map(|i| (i * 7_919 % 1_009) as f32 / 1_009.0);
                 let source = Pixels::new(width, height, channels, samples.collect()).unwrap();
-                assert_eq!(find_faces(&source, Condition::UNKNOWN), Ok(Vec::new()), "{width} x {height}");
+                assert_eq!(
+                    find_faces(&source, Condition::UNKNOWN),
+                    Ok(Vec::new()),
+                    "{width} x {height}"
+                );
             }
         }
     }

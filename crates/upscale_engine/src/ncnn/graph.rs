@@ -369,9 +369,9 @@ fn fused(line: &Line<'_>) -> Result<Option<Function>, ModelError> {
         (2, &[slope]) => Ok(Some(relu(slope))),
         (kind, list) => {
             let count = list.len();
-            let told =
+            let message =
                 format!("{kind} of {count} numbers: none, ReLU and leaky ReLU are supported");
-            Err(line.wrong(9, &told))
+            Err(line.wrong(9, &message))
         }
     }
 }
@@ -412,9 +412,9 @@ fn eltwise(line: &Line<'_>) -> Result<Does, ModelError> {
         (1, &[a, b]) => Ok(Does::Add([a as f32, b as f32])),
         (kind, list) => {
             let count = list.len();
-            let told =
+            let message =
                 format!("{kind} with {count} numbers: product, and sum with 0 or 2, are supported");
-            Err(line.wrong(0, &told))
+            Err(line.wrong(0, &message))
         }
     }
 }
@@ -436,8 +436,8 @@ fn interp(line: &Line<'_>) -> Result<Does, ModelError> {
                 3 => "bicubic",
                 _ => "of another kind",
             };
-            let told = format!("{name} by {high} and {wide}: nearest by 2 and 4 is supported");
-            Err(refuse(format!("{} resizes {told}", line.shown())))
+            let message = format!("{name} by {high} and {wide}: nearest by 2 and 4 is supported");
+            Err(refuse(format!("{} resizes {message}", line.shown())))
         }
     }
 }

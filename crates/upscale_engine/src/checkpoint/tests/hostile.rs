@@ -256,8 +256,8 @@ fn nearly_a_known_network_is_none() {
 #[test]
 fn other_scales_are_refused_by_name_and_number() {
     for scale in [3, 8] {
-        let told = format!("this is SPAN at {scale}x; supported are 1x, 2x and 4x");
-        assert_refused(&zip(&span(scale), &[]), &told);
+        let message = format!("this is SPAN at {scale}x; supported are 1x, 2x and 4x");
+        assert_refused(&zip(&span(scale), &[]), &message);
     }
     let mut one_up = honest();
     one_up.retain(|tensor| !tensor.name.starts_with("conv_up2"));

@@ -12,8 +12,11 @@ fn refusal(text: &str, numbers: &[u8]) -> String {
 
 #[track_caller]
 fn assert_refused(text: &str, numbers: &[u8], reason: &str) {
-    let told = refusal(text, numbers);
-    assert!(told.contains(reason), "{told:?} does not say {reason:?}");
+    let message = refusal(text, numbers);
+    assert!(
+        message.contains(reason),
+        "{message:?} does not say {reason:?}"
+    );
 }
 
 fn honest() -> (String, Vec<u8>) {
@@ -68,7 +71,7 @@ fn texts_that_are_none_are_refused() {
 
 #[test]
 fn layers_that_are_not_ours_are_refused_by_type_and_name() {
-    for (kind, told) in [
+    for (kind, message) in [
         (
             "Deconvolution",
             "Deconvolution x is of a type that is not supported",
@@ -80,9 +83,9 @@ fn layers_that_are_not_ours_are_refused_by_type_and_name() {
             one("0=3 1=3 4=1 6=81", &format!("{kind} x")),
             [0; 4 + 81 * 4],
         );
-        assert_refused(&text, &numbers, told);
+        assert_refused(&text, &numbers, message);
     }
-    for (parameters, told) in [
+    for (parameters, message) in [
         ("0=3 1=5 4=2 6=225", "parameter 1 of Convolution c is 5"),
         (
             "0=3 1=3 4=0 6=81",
@@ -100,7 +103,7 @@ fn layers_that_are_not_ours_are_refused_by_type_and_name() {
         ("0=3 1=nan", "which is none"),
         ("0=3 0=3", "which is none"),
     ] {
-        assert_refused(&one(parameters, "ReLU x"), &[0; 400], told);
+        assert_refused(&one(parameters, "ReLU x"), &[0; 400], message);
     }
     let bicubic = one("0=12 1=3 4=1 6=324", "Interp x");
     let bicubic = bicubic.replace("c out", "c out 0=3 1=0.5 2=0.5");
@@ -110,8 +113,8 @@ fn layers_that_are_not_ours_are_refused_by_type_and_name() {
         "Interp x resizes bicubic by 0.5 and 0.5",
     );
     let thrice = one("0=27 1=3 4=1 6=729", "PixelShuffle x").replace("c out", "c out 0=3");
-    let told = "this is a network of convolutions at 3x; supported are 1x, 2x and 4x";
-    assert_refused(&thrice, &[0; 4 + 729 * 4], told);
+    let message = "this is a network of convolutions at 3x; supported are 1x, 2x and 4x";
+    assert_refused(&thrice, &[0; 4 + 729 * 4], message);
 }
 
 #[test]
@@ -122,13 +125,13 @@ fn numbers_that_are_not_there_are_refused_with_their_count() {
     let mut more = numbers.clone();
     more.push(0);
     assert_refused(&text, &more, "1 bytes of the .bin belong to no layer");
-    for (tag, told) in [
+    for (tag, message) in [
         (0x000D_4B38_u32, "8-bit integers"),
         (0x0101_0101, "the tag 0x01010101"),
     ] {
         let mut other = numbers.clone();
         other[..4].copy_from_slice(&tag.to_le_bytes());
-        assert_refused(&text, &other, told);
+        assert_refused(&text, &other, message);
     }
     for value in [f32::NAN, f32::INFINITY, -2e6] {
         let mut wrong = numbers.clone();
