@@ -175,7 +175,7 @@ impl Visit {
 
         let admin = self.serve.admin.clone().unwrap();
         browser.goto(&format!("{admin}/")).await.unwrap();
-        fill(browser, "#door-name", "Olga").await;
+        fill(browser, "#sign-in-name", "Olga").await;
         fill(browser, "#token", TOKEN).await;
         click(browser, "main button[type=submit]").await;
         find(browser, "#books").await;
