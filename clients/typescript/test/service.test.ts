@@ -91,6 +91,6 @@ test("a failure says why and that nothing was charged", async () => {
 test("what is wrong is told in the service's words", async () => {
   const unknown = client.upscales.retrieve("ups_unknown");
   await assert.rejects(unknown, (error) => error instanceof NotFoundError && error.code === "task_not_found");
-  const unknown = new Upscale({ baseUrl: api, apiKey: "usk_live_wrong" });
-  await assert.rejects(unknown.upscales.create({ imageUrl: image }), AuthenticationError);
+  const unauthorized = new Upscale({ baseUrl: api, apiKey: "usk_live_wrong" });
+  await assert.rejects(unauthorized.upscales.create({ imageUrl: image }), AuthenticationError);
 });
