@@ -114,7 +114,7 @@ def seen(path: Path, size: float) -> NDArray[np.uint8]:
 class FaceRun(Run):
     """Goes on from a finished restoring network of the same shape, on faces alone."""
 
-    mixture = SCENES
+    scenes = SCENES
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         """Of all faces as much contrast as they have: the mean of all that a face could be is no one's."""

@@ -140,7 +140,7 @@ class Run:
     """The state of one training: network, its moving average, the optimisers, the next step."""
 
     shares = Mixture()
-    mixture = SCENES
+    scenes = SCENES
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         torch.manual_seed(recipe.seed)
@@ -183,7 +183,7 @@ class Run:
         if self.estimator:
             draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
             side = recipe.patch_side(self.step)
-            found = scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, self.mixture)
+            found = scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, self.scenes)
             if self.by_sample:
                 return [(joined(found), 1.0 / ranks)]
             return [(group, 1.0 / recipe.scenes) for group in found]

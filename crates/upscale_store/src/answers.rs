@@ -113,7 +113,7 @@ pub enum PurchaseOutcome {
 pub struct KeyRecord {
     /// Identifier of the key, `key_…`; no secret.
     pub id: KeyId,
-    /// The account whose tasks it reads and creates, or that ordered the task.
+    /// The account whose tasks it reads and creates.
     pub account_id: AccountId,
     /// What it may do.
     pub permission: Permission,
@@ -261,7 +261,7 @@ pub enum CreateOutcome {
 pub struct Claim {
     /// The task to do.
     pub task_id: TaskId,
-    /// The account whose tasks it reads and creates, or that ordered the task.
+    /// The account that ordered the task.
     pub account_id: AccountId,
     /// 1 for the first claim; the fencing token.
     pub attempt: i64,

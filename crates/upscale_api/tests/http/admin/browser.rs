@@ -6,6 +6,7 @@ use axum::{body::Bytes, http::Request};
 use http_body_util::Full;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use upscale_api::{AdminOptions, AdminSignIn, AdminState, AdminToken, ServeLimits, admin_router};
+use upscale_store::OperatorAction;
 
 use crate::{
     console::browser::{Page, check_every_page, encoded, exchange},
@@ -17,7 +18,7 @@ pub(super) const CONSOLE_URL: &str = "https://console.example.org";
 /// What a page holds for its form, beside what is typed.
 const OF_PAGE: [&str; 3] = ["form", "nonce", "secret"];
 
-/// Both doors to the console of one test's application.
+/// Both ways to sign in to the console of one test's application.
 pub(crate) struct Admin<'a> {
     pub(super) app: &'a App,
     pub(super) address: SocketAddr,
@@ -82,6 +83,12 @@ pub(crate) async fn with_admin_of(app: &App, test: impl AsyncFnOnce(&Admin<'_>))
 }
 
 impl Admin<'_> {
+    /// The hundred newest lines of the audit trail, newest first.
+    pub(super) async fn actions(&self) -> Vec<OperatorAction> {
+        let operator = self.app.store.operator();
+        operator.list_actions(None, i64::MAX, 100).await.unwrap()
+    }
+
     /// Without cookies.
     pub(super) fn browser(&self, by: By) -> Browser<'_> {
         Browser {

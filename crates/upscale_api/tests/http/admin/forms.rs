@@ -2,22 +2,13 @@
 
 use rusqlite::Connection;
 use upscale_core::{Credits, Email, KeyId, SecretToken, UserId};
-use upscale_store::{Account, OperatorAction};
+use upscale_store::Account;
 
 use super::browser::{Admin, Browser, By, CONSOLE_URL, with_admin};
 
 async fn account(admin: &Admin<'_>) -> Account {
     let found = admin.app.store.accounts().find(&admin.app.account).await;
     found.unwrap().unwrap()
-}
-
-async fn actions(admin: &Admin<'_>) -> Vec<OperatorAction> {
-    let store = &admin.app.store;
-    store
-        .operator()
-        .list_actions(None, i64::MAX, 100)
-        .await
-        .unwrap()
 }
 
 /// The account's page, so that the browser holds its form's number.
@@ -47,7 +38,7 @@ async fn a_balance_is_adjusted_once_however_often_the_form_is_sent() {
             let available = account(admin).await.available;
             assert_eq!(available.thousandths(), expected);
         }
-        let done = actions(admin).await;
+        let done = admin.actions().await;
         assert_eq!(done.len(), 2, "{done:?}");
         assert!(done[0].operator.starts_with("Ann (uid "), "{done:?}");
         assert_eq!(done[1].operator, "Ann");
@@ -119,7 +110,7 @@ async fn what_is_wrong_stands_beside_the_field_and_what_was_typed_stays() {
                 1
             );
         }
-        assert_eq!(actions(admin).await, []);
+        assert_eq!(admin.actions().await, []);
         assert_eq!(
             account(admin).await.available,
             Credits::from_thousandths(100_000)
@@ -178,7 +169,7 @@ async fn limits_are_set_and_taken_back_and_the_same_ones_leave_no_line() {
             account(admin).await.own_limits,
             upscale_core::OwnLimits::default()
         );
-        assert_eq!(actions(admin).await.len(), 2);
+        assert_eq!(admin.actions().await.len(), 2);
     })
     .await;
 }
@@ -209,7 +200,7 @@ async fn a_purchase_by_hand_opens_the_account_once_a_reference() {
         let page = ann.post(&format!("{other}/purchase"), &fields).await;
         assert_eq!(page.status, 422);
         page.has("This payment was credited before, to another account or with another amount.");
-        assert_eq!(actions(admin).await.len(), 1);
+        assert_eq!(admin.actions().await.len(), 1);
         ann.get(&path).await.has("bank 7");
     })
     .await;
@@ -246,7 +237,7 @@ async fn a_key_is_revoked_with_a_reason_and_only_by_its_own_accounts_page() {
         }
         ann.get(&path).await.has("revoked already");
         assert_eq!(admin.app.created_with_status("after-all").await, 401);
-        let done = actions(admin).await;
+        let done = admin.actions().await;
         assert_eq!(done.len(), 1);
         assert_eq!(
             (done[0].action.as_str(), done[0].reason.as_str()),
@@ -291,7 +282,7 @@ async fn a_link_for_a_password_is_shown_once_and_a_second_click_makes_no_second(
             store.users().find_reset(&hash).await.unwrap().unwrap().id,
             user
         );
-        let done = actions(admin).await;
+        let done = admin.actions().await;
         assert_eq!(done.len(), 1);
         assert_eq!(done[0].detail, "a link for ann@example.org");
         let no_one = format!(
@@ -339,7 +330,7 @@ async fn a_refund_that_hangs_is_shown_retried_once_and_says_by_whom() {
             account(admin).await.available,
             Credits::from_thousandths(100_000)
         );
-        let done = actions(admin).await;
+        let done = admin.actions().await;
         assert_eq!((done.len(), done[0].action.as_str()), (1, "refund"));
         let processing = admin.app.created("it-goes-on").await;
         let page = ann

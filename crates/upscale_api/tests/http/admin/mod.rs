@@ -1,4 +1,4 @@
-//! The operators' console through both of its doors: a socket whose permissions have decided, and loopback with a token.
+//! The operators' console by both ways in: a socket whose permissions have decided, and loopback with a token.
 
 pub(crate) mod browser;
 mod forms;

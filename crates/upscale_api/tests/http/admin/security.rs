@@ -37,13 +37,7 @@ async fn a_form_without_its_token_or_from_another_origin_changes_nothing() {
             }
             assert_eq!(ann.get("/").await.status, 200, "still signed in");
         }
-        let actions = admin
-            .app
-            .store
-            .operator()
-            .list_actions(None, i64::MAX, 10)
-            .await
-            .unwrap();
+        let actions = admin.actions().await;
         assert_eq!(actions, []);
     })
     .await;

@@ -81,13 +81,8 @@ async fn by_the_socket_everyone_looks_and_a_name_is_needed_to_change() {
         let user = std::fs::metadata(admin.app.path("admin.sock"))
             .unwrap()
             .uid();
-        let actions = admin
-            .app
-            .store
-            .operator()
-            .list_actions(None, i64::MAX, 10)
-            .await;
-        assert_eq!(actions.unwrap()[0].operator, format!("Ann (uid {user})"));
+        let actions = admin.actions().await;
+        assert_eq!(actions[0].operator, format!("Ann (uid {user})"));
     })
     .await;
 }
@@ -130,13 +125,7 @@ async fn scripts_bring_the_token_with_each_request_and_a_name_for_what_they_chan
                 (401, "Bearer")
             );
         }
-        let actions = admin
-            .app
-            .store
-            .operator()
-            .list_actions(None, i64::MAX, 10)
-            .await
-            .unwrap();
+        let actions = admin.actions().await;
         assert_eq!(actions.len(), 2);
         assert_eq!(actions[1].operator, "nightly job");
     })

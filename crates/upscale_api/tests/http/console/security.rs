@@ -1,5 +1,5 @@
 //! What an attacker would try, a test each: planted sessions, forged forms, scripts in names and addresses, other
-//! accounts' ids, frames, and guessing at many doors.
+//! accounts' ids, frames, and guessing at many forms.
 
 use upscale_core::{IdempotencyKey, NewTask, Parameters, Permission, RequestId, Scale, SourceUrl};
 
