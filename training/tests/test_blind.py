@@ -38,5 +38,5 @@ def test_a_jpeg_is_told_by_its_tables_and_a_png_is_clean(tmp_path):
     picture = Image.fromarray(drawn_picture(1, 64, 64))
     picture.save(tmp_path / "a.jpg", quality=60)
     picture.save(tmp_path / "a.png")
-    assert blind.read_told(tmp_path / "a.jpg")[1] == blind.jpeg_condition(60, 1.0)
-    assert blind.read_told(tmp_path / "a.png")[1] == blind.CLEAN
+    assert blind.read_with_condition(tmp_path / "a.jpg")[1] == blind.jpeg_condition(60, 1.0)
+    assert blind.read_with_condition(tmp_path / "a.png")[1] == blind.CLEAN

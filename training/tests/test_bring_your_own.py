@@ -44,11 +44,11 @@ def verify(upscale: Path, file: Path, state: dict[str, Tensor], forward: Callabl
     command = [upscale, "model", "verify", file, "--golden", golden, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    error = told["verified"]["golden_error"]
+    report = json.loads(done.stdout)
+    error = report["verified"]["golden_error"]
     print(f"{file.name}: {error:.1e} from PyTorch")
     assert error <= ERROR_MAX
-    return told["model"]
+    return report["model"]
 
 
 def peak_bytes(command: list) -> int:
@@ -82,9 +82,9 @@ def test_esrgan(case: str, upscale: Path, tmp_path: Path) -> None:
     state, forward = rrdb(names, 2, read)
     file = tmp_path / "esrgan.pth"
     save_zip({"params_ema": state}, file)
-    told = verify(upscale, file, state, forward)
-    assert told["scale"] == scale
-    assert told["architecture"].startswith("ESRGAN")
+    report = verify(upscale, file, state, forward)
+    assert report["scale"] == scale
+    assert report["architecture"].startswith("ESRGAN")
 
 
 # RealESRGAN_x4plus, the form that most published files have: 67 MB of numbers, and as much again while they are read.
@@ -98,8 +98,8 @@ def test_esrgan_of_the_published_size_in_bounded_memory(named: nets.Names, upsca
     state = nets.make_rrdb(named, read=3, **PUBLISHED)
     file = tmp_path / "x4plus.pth"
     save_zip({"params_ema": state}, file)
-    told = verify(upscale, file, state, lambda weights, x: nets.run_rrdb(weights, named, x))
-    assert (told["scale"], told["parameters"]) == (4, 16_697_987)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_rrdb(weights, named, x))
+    assert (report["scale"], report["parameters"]) == (4, 16_697_987)
     peak = peak_bytes([upscale, "model", "verify", file])
     print(f"{file.stat().st_size >> 20} MiB of file, {peak >> 20} MiB at the peak")
     assert peak <= PEAK_BYTES_MAX
@@ -110,8 +110,8 @@ def test_compact(scale: int, upscale: Path, tmp_path: Path) -> None:
     state = nets.make_compact(scale)
     file = tmp_path / "compact.pth"
     save_legacy({"params": state, "epoch": 3}, file)
-    told = verify(upscale, file, state, lambda weights, x: nets.run_compact(weights, scale, x))
-    assert (told["scale"], told["architecture"]) == (scale, "Compact (SRVGGNetCompact)")
+    report = verify(upscale, file, state, lambda weights, x: nets.run_compact(weights, scale, x))
+    assert (report["scale"], report["architecture"]) == (scale, "Compact (SRVGGNetCompact)")
 
 
 @pytest.mark.parametrize("scale", [2, 4])
@@ -120,16 +120,16 @@ def test_span(scale: int, normed: bool, upscale: Path, tmp_path: Path) -> None:
     state = nets.make_span(scale, normed=normed)
     file = tmp_path / "span.safetensors"
     save_safetensors(state, file)
-    told = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, scale, x))
-    assert (told["scale"], told["architecture"]) == (scale, "SPAN")
+    report = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, scale, x))
+    assert (report["scale"], report["architecture"]) == (scale, "SPAN")
 
 
 def test_span_of_merged_kernels_alone(upscale: Path, tmp_path: Path) -> None:
     state = nets.merged_span(nets.make_span(4))
     file = tmp_path / "span.pth"
     save_zip({"params": state}, file)
-    told = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, 4, x))
-    assert (told["scale"], told["architecture"]) == (4, "SPAN")
+    report = verify(upscale, file, state, lambda weights, x: nets.run_span(weights, 4, x))
+    assert (report["scale"], report["architecture"]) == (4, "SPAN")
 
 
 @pytest.mark.parametrize("scale", [1, 2, 4])
@@ -142,8 +142,8 @@ def test_the_younger_families(family: str, scale: int, upscale: Path, tmp_path: 
     state = make(scale)
     file = tmp_path / "model.pth"
     save_zip({"params_ema": state}, file)
-    told = verify(upscale, file, state, lambda weights, x: run(weights, scale, x))
-    assert (told["scale"], told["architecture"]) == (scale, family)
+    report = verify(upscale, file, state, lambda weights, x: run(weights, scale, x))
+    assert (report["scale"], report["architecture"]) == (scale, family)
 
 
 RESTORING = {
@@ -159,9 +159,9 @@ def test_esrgan_at_1x(case: str, upscale: Path, tmp_path: Path) -> None:
     state, forward = rrdb(names, 2, read)
     file = tmp_path / "esrgan.pth"
     save_zip({"params_ema": state}, file)
-    told = verify(upscale, file, state, forward)
-    assert told["scale"] == 1
-    assert told["architecture"].startswith("ESRGAN")
+    report = verify(upscale, file, state, forward)
+    assert report["scale"] == 1
+    assert report["architecture"].startswith("ESRGAN")
 
 
 @pytest.mark.parametrize("family", ["compact", "span"])
@@ -189,11 +189,11 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_container(container: str, upscale: Path, tmp_path: Path) -> None:
-    told, save = CONTAINERS[container]
+    report, save = CONTAINERS[container]
     state, forward = rrdb(nets.new_names(2), 1, 3)
     file = tmp_path / "model.pth"
     save(OrderedDict(state), file)
-    assert verify(upscale, file, state, forward)["container"] == told
+    assert verify(upscale, file, state, forward)["container"] == report
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])

@@ -25,13 +25,13 @@ MODELS = [
     (entry("esrgan", 4, channels=1), "no RGB"),
     (entry("compact", 4, platform="onnx"), "no file of PyTorch or ncnn"),
     (entry("hat", 4), "architecture hat"),
-    ({"scale": 4}, "architecture not told"),
+    ({"scale": 4}, "architecture not given"),
 ]
 
 
-@pytest.mark.parametrize(("model", "told"), MODELS)
-def test_every_model_has_a_verdict(model: dict, told: str) -> None:
-    assert verdict(model) == told
+@pytest.mark.parametrize(("model", "expected"), MODELS)
+def test_every_model_has_a_verdict(model: dict, expected: str) -> None:
+    assert verdict(model) == expected
 
 
 @pytest.mark.parametrize("form", ["object", "list", "folder"])
@@ -44,6 +44,6 @@ def test_the_three_forms_of_a_catalogue_count_the_same(form: str, tmp_path: Path
             (place / f"{name}.json").write_text(json.dumps(model))
     else:
         place.write_text(json.dumps(models if form == "object" else list(models.values())))
-    told = table(read(place))
-    assert told.startswith("4 of 9 run (44 %), 1 of them restore at 1x")
-    assert "1 architecture hat" in told
+    report = table(read(place))
+    assert report.startswith("4 of 9 run (44 %), 1 of them restore at 1x")
+    assert "1 architecture hat" in report

@@ -57,7 +57,7 @@ def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):
     assert run.loss(output, group) > plain + 0.001
     assert run.loss(output, Group(group.small, group.clean, group.condition)) == plain
     before = {name: value.clone() for name, value in run.network.named_parameters()}
-    assert run.turn(pictures).isfinite()
+    assert run.step_on(pictures).isfinite()
     changed = {name for name, value in run.network.named_parameters() if (value != before[name]).any()}
     assert changed and not any(name.startswith("cond") for name in changed), "the condition does what it did"
 

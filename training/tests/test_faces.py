@@ -80,7 +80,7 @@ def test_a_step_sees_faces_under_many_damages_and_learns_from_them(folder: Path)
     harms = sorted(harm(group) for group, _ in seen)
     assert harms[-1] > 2.0 * harms[0] > 0.0, harms
     before = run.network.up.weight.clone()
-    run.turn(faces)
+    run.step_on(faces)
     assert not torch.equal(run.network.up.weight, before)
 
 

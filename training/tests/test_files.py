@@ -82,10 +82,10 @@ def test_a_mix_lies_between_its_ends():
 
 
 def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
-    told = [torch.zeros(network.architecture.inputs), *golden.get("conditions", [])]
-    names = ["output", *(f"output.{index}" for index in range(len(told) - 1))]
+    given = [torch.zeros(network.architecture.inputs), *golden.get("conditions", [])]
+    names = ["output", *(f"output.{index}" for index in range(len(given) - 1))]
     assert set(golden) - {"conditions"} == {"input", *names}
-    for condition, name in zip(told, names, strict=True):
+    for condition, name in zip(given, names, strict=True):
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 

@@ -5,14 +5,14 @@ import pytest
 
 from conftest import drawn_picture
 from test_network import stirred
-from upscale_training.bed import DAMAGES, drawn_sets, told
+from upscale_training.bed import DAMAGES, conditions, drawn_sets
 from upscale_training.condition import CLEAN, UNKNOWN
 from upscale_training.contact import LINE, sheet
 from upscale_training.gates import Gate, gates, measure, multiplies, page, report
 from upscale_training.network import Architecture, Network
 from upscale_training.sheet import GAP
 
-MARKS = {"bicubic": 30.0, "lanczos3": 30.2, "true": 33.5, "unknown": 33.0, "lie": 31.0, "plain": 33.6}
+MARKS = {"bicubic": 30.0, "lanczos3": 30.2, "matched": 33.5, "unknown": 33.0, "mismatched": 31.0, "plain": 33.6}
 
 
 def test_every_damage_keeps_the_place_and_says_what_it_was():
@@ -22,8 +22,8 @@ def test_every_damage_keeps_the_place_and_says_what_it_was():
         small = damage.make(clean, 2)
         assert small.shape == (48, 48, 3) and small.dtype == np.uint8
         assert np.corrcoef(small.ravel(), clean[::2, ::2].ravel())[0, 1] > 0.8
-        assert (damage.true == CLEAN) == (damage.name in ("clean", "box"))
-        assert told(damage)["unknown"] == UNKNOWN and damage.lie != damage.true
+        assert (damage.matched == CLEAN) == (damage.name in ("clean", "box"))
+        assert conditions(damage)["unknown"] == UNKNOWN and damage.mismatched != damage.matched
         seen.add(small.tobytes())
     assert len(seen) == len(DAMAGES)
 
@@ -34,7 +34,9 @@ def test_drawn_sets_are_the_same_every_time():
     assert all(np.array_equal(a, b) for name in one for a, b in zip(one[name], other[name], strict=True))
 
 
-@pytest.mark.parametrize("change, missed", [({}, 0), ({"lie": 29.9}, 1), ({"true": 32.9}, 2), ({"plain": 33.8}, 1)])
+@pytest.mark.parametrize(
+    "change, missed", [({}, 0), ({"mismatched": 29.9}, 1), ({"matched": 32.9}, 2), ({"plain": 33.8}, 1)]
+)
 def test_the_gates_of_text_at_2x_catch_what_they_are_for(change, missed):
     demands = gates({("text", "clean"): MARKS | change}, 2)
     assert sum(not demand.passed for demand in demands) == missed
@@ -42,22 +44,22 @@ def test_the_gates_of_text_at_2x_catch_what_they_are_for(change, missed):
 
 def test_the_truth_must_not_be_worse_than_knowing_nothing():
     assert not all(demand.passed for demand in gates({("x", "JPEG 50"): MARKS | {"unknown": 33.6}}, 2))
-    assert not all(demand.passed for demand in gates({("x", "JPEG 50"): MARKS | {"true": 30.8, "unknown": 30.8}}, 4))
+    assert not all(demand.passed for demand in gates({("x", "JPEG 50"): MARKS | {"matched": 30.8, "unknown": 30.8}}, 4))
 
 
 def test_a_bicubic_network_has_bicubics_marks():
     shape = Architecture(2, 4, 1, conditioned=True)
     found = measure({"x": [drawn_picture(1, 48, 48)]}, Network(shape), stirred(replace(shape, conditioned=False)))
     marks = found["x", "clean"]
-    assert marks["true"] == marks["lie"] == marks["unknown"] == pytest.approx(marks["bicubic"], abs=0.5)
-    assert marks["true"] != marks["plain"]
+    assert marks["matched"] == marks["mismatched"] == marks["unknown"] == pytest.approx(marks["bicubic"], abs=0.5)
+    assert marks["matched"] != marks["plain"]
     text = report(found, "t", 2)
     assert "| x | JPEG 30 |" in text and "gates passed" in text
     networks = [Network(shape), Network(replace(shape, scale=4))]
     whole = page([("t", 2, found), ("u", 4, found)], networks)
     cost = " / ".join(f"{multiplies(network):.1f}" for network in networks)
     assert f"| **t, u** | {cost} | - | - |" in whole and whole.count("| x | clean |") == 2
-    found["x", "clean"]["lie"] = 0.0
+    found["x", "clean"]["mismatched"] = 0.0
     assert "Missed:" in report(found, "t", 2)
 
 

@@ -21,8 +21,8 @@ def test_a_grown_network_does_what_the_old_one_did(larger, conditioned):
         torch.nn.init.normal_(old.cond[2].weight, std=0.2)
         torch.nn.init.normal_(old.cond[2].bias, std=0.2)
     grow(old, new)
-    small, told = torch.rand(1, 3, 11, 13), torch.tensor([1.0, 0.5, 0.6, 1.0])
-    torch.testing.assert_close(new(small, told), old(small, told), atol=1e-6, rtol=1e-5)
+    small, inputs = torch.rand(1, 3, 11, 13), torch.tensor([1.0, 0.5, 0.6, 1.0])
+    torch.testing.assert_close(new(small, inputs), old(small, inputs), atol=1e-6, rtol=1e-5)
 
 
 def test_a_network_for_4x_adds_at_2x_the_mean_of_what_it_added():

@@ -42,7 +42,7 @@ def test_what_reads_clean_is_the_clean_networks_in_every_look():
     with torch.no_grad():
         before.up.bias += 0.5
     small, looks = drawn_picture(3, 32, 32), networks(restore, crisp)
-    made = {told: versions(looks, before, told) for told in (CLEAN, NOISY)}
+    made = {given: versions(looks, before, given) for given in (CLEAN, NOISY)}
     clean, noisy = ([one[look](small, 2) for look in ("faithful", "natural", "crisp")] for one in made.values())
     assert (clean[0] == clean[1]).all() and (clean[0] == clean[2]).all()
     assert (noisy[0] != noisy[1]).any() and (noisy[1] != noisy[2]).any()

@@ -6,7 +6,7 @@ import torch
 
 from upscale_training.condition import CLEAN, UNKNOWN, jpeg_condition
 from upscale_training.data import Pictures
-from upscale_training.mixture import Mixture, clean_group, damaged_group, told_of
+from upscale_training.mixture import Mixture, clean_group, condition_for, damaged_group
 from upscale_training.rendered import PAGES, page
 from upscale_training.resize import resize_8bit
 
@@ -47,11 +47,11 @@ def test_what_is_told_is_true_unknown_or_a_lie_in_the_shares_asked_for(pictures)
     shares, draw = Mixture(), draws(3)
     truth = jpeg_condition(60, 1.0)
     tables = [torch.full((8, 8), 2.0 ** (8.0 * value) - 1.0) for value in truth[1:3]]
-    told = [told_of(draw, 60, *tables, True, shares) for _ in range(2000)]
-    true = np.mean([np.allclose(one, truth, atol=1e-5) for one in told])
-    unknown = np.mean([tuple(one) == UNKNOWN for one in told])
+    inputs = [condition_for(draw, 60, *tables, True, shares) for _ in range(2000)]
+    true = np.mean([np.allclose(one, truth, atol=1e-5) for one in inputs])
+    unknown = np.mean([tuple(one) == UNKNOWN for one in inputs])
     assert true == pytest.approx(shares.true, abs=0.05) and unknown == pytest.approx(shares.unknown, abs=0.05)
-    assert any(tuple(one) == CLEAN for one in told)
+    assert any(tuple(one) == CLEAN for one in inputs)
 
 
 def test_the_groups_are_drawn_by_the_seed(pictures):

@@ -62,8 +62,8 @@ def test_the_tiers_have_the_sizes_of_the_design(name, parameters):
 def test_a_condition_is_folded_into_the_weights():
     network, small = stirred(replace(tier("f", 2), conditioned=True)), torch.rand(1, 3, 9, 8)
     torch.nn.init.normal_(network.cond[2].weight, std=0.1)
-    told = torch.tensor([1.0, 0.6, 0.7, 1.0])
-    outputs = network.cond(told).detach().view(-1, 2, 32)
+    inputs = torch.tensor([1.0, 0.6, 0.7, 1.0])
+    outputs = network.cond(inputs).detach().view(-1, 2, 32)
     plain = Network(tier("f", 2))
     plain.load_state_dict({key: value for key, value in network.state_dict().items() if not key.startswith("cond.")})
     with torch.no_grad():
@@ -71,8 +71,8 @@ def test_a_condition_is_folded_into_the_weights():
         for conv, (scale, offset) in zip(convs, outputs, strict=True):
             conv.weight *= 1.0 + scale[:, None, None, None]
             conv.bias.mul_(1.0 + scale).add_(offset)
-    torch.testing.assert_close(network(small, told), plain(small), atol=1e-5, rtol=1e-5)
-    assert (network(small, told) - network(small)).abs().max() > 1e-3
+    torch.testing.assert_close(network(small, inputs), plain(small), atol=1e-5, rtol=1e-5)
+    assert (network(small, inputs) - network(small)).abs().max() > 1e-3
 
 
 def test_before_training_a_condition_changes_nothing():

@@ -146,7 +146,7 @@ def test_every_row_of_the_bed_is_what_it_says(row: Row):
     clean = drawn_picture(7, 256, 256)
     small = row.make(clean, 4)
     assert small.shape == (64, 64, 3) and small.dtype == np.uint8
-    told = row.told(small, load_estimator(SHIPPED))
-    assert set(told) == {"truth", "estimate", "unknown", "lie"}
-    assert all(len(numbers) == 6 for numbers in told.values())
-    assert told["truth"] != told["lie"] and told["unknown"][4:] == (SILENT, SILENT)
+    conditions = row.conditions(small, load_estimator(SHIPPED))
+    assert set(conditions) == {"matched", "estimate", "unknown", "mismatched"}
+    assert all(len(numbers) == 6 for numbers in conditions.values())
+    assert conditions["matched"] != conditions["mismatched"] and conditions["unknown"][4:] == (SILENT, SILENT)

@@ -23,7 +23,7 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 TOY = Recipe(name="toy", scale=2, steps=600, channels=16, blocks=2, batch=4, patch_sides=(24,), warm_up_steps=20)
 
 GATED = replace(TOY, steps=800, arch="span", activation="silu", input_scale=255.0)
-# What ships: told of the file, JPEG among the patches, the inner convolutions by Muon.
+# What ships: conditioned on the file, JPEG among the patches, the inner convolutions by Muon.
 TOLD = replace(TOY, conditioned=True, damaged=4, damaged_groups=2, muon=True, pages=4)
 # Conditioned on the picture as well, by the estimator; at a constant rate.
 ESTIMATOR = CONFIGS.parents[1] / "crates/upscale_image/weights/estimate.safetensors"
@@ -96,7 +96,7 @@ def test_what_a_gpu_does_in_one_batch_is_what_a_cpu_does_scene_by_scene(picture_
     for run in runs:
         torch.nn.init.normal_(run.network.cond[2].weight, std=0.05)
         run.network.load_state_dict(runs[0].network.state_dict())
-    losses = [[run.turn(pictures) for _ in range(3)] for run in runs]
+    losses = [[run.step_on(pictures) for _ in range(3)] for run in runs]
     torch.testing.assert_close(*losses, atol=1e-4, rtol=1e-4)
 
 
@@ -167,10 +167,13 @@ def test_a_network_that_is_told_of_jpeg_beats_bicubic_with_and_without_one(pictu
     train(run, pictures, tmp_path / "toy.pt", TOLD.steps)
     clean = drawn_picture(51)
     shrunk = torch.from_numpy(resize_8bit(clean, 96, 96)).permute(2, 0, 1)[None].float() / 255.0
-    for told, damaged in ((CLEAN, shrunk), (jpeg_condition(40, 1.0), jpeg(shrunk, *map(torch.tensor, ([40], [True]))))):
+    for given, damaged in (
+        (CLEAN, shrunk),
+        (jpeg_condition(40, 1.0), jpeg(shrunk, *map(torch.tensor, ([40], [True])))),
+    ):
         small = to_8bit(damaged[0].permute(1, 2, 0).numpy())
         bicubic, _ = compare(clean, interpolate("bicubic")(small, 2), 2)
-        ours, _ = compare(clean, network_enlarger(run.average, told)(small, 2), 2)
+        ours, _ = compare(clean, network_enlarger(run.average, given)(small, 2), 2)
         assert ours > bicubic + 0.3
 
 

@@ -18,10 +18,10 @@ from .rendered import PAGES
 from .resize import resize_8bit
 
 Picture = NDArray[np.uint8]
-Told = tuple[float, float, float, float]
+FileInputs = tuple[float, float, float, float]
 # Far from the numbers of the pages that are trained on.
 PAGE_SEED = 9_000_000
-# What a clean file is lied about, and the truth of JPEG 50.
+# The mismatched condition of a clean file, the matched one of JPEG 50.
 COARSE = jpeg_condition(50, 1.0)
 
 
@@ -31,8 +31,8 @@ class Damage:
 
     name: str
     make: Callable[[Picture, int], Picture]
-    true: Told = CLEAN
-    lie: Told = COARSE
+    matched: FileInputs = CLEAN
+    mismatched: FileInputs = COARSE
 
 
 def shrunk(clean: Picture, scale: int, kernel: str = "bicubic") -> Picture:
@@ -48,8 +48,8 @@ def pillow_jpeg(picture: Picture, quality: int) -> Picture:
 
 
 def jpeg_damage(quality: int) -> Damage:
-    told = jpeg_condition(quality, 1.0)
-    return Damage(f"JPEG {quality}", lambda clean, scale: pillow_jpeg(shrunk(clean, scale), quality), told, CLEAN)
+    matched = jpeg_condition(quality, 1.0)
+    return Damage(f"JPEG {quality}", lambda clean, scale: pillow_jpeg(shrunk(clean, scale), quality), matched, CLEAN)
 
 
 def twice(clean: Picture, scale: int) -> Picture:
@@ -81,9 +81,9 @@ DAMAGES = (
 )
 
 
-def told(damage: Damage) -> dict[str, Told]:
+def conditions(damage: Damage) -> dict[str, FileInputs]:
     """The three things that a network may hear of a file."""
-    return {"true": damage.true, "unknown": UNKNOWN, "lie": damage.lie}
+    return {"matched": damage.matched, "unknown": UNKNOWN, "mismatched": damage.mismatched}
 
 
 def drawn_sets(count: int, side: int = 288) -> dict[str, list[Picture]]:

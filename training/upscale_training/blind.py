@@ -26,7 +26,7 @@ SIDE, PAIRS, COLUMNS = 80, 6, 2
 GAP, HEAD = 8, 22
 
 
-def read_told(path: Path) -> tuple[Picture, tuple[float, ...]]:
+def read_with_condition(path: Path) -> tuple[Picture, tuple[float, ...]]:
     """A picture as it came, and what its file says: a JPEG's own first tables, roughly, by their mean."""
     with Image.open(path) as image:
         picture, tables = np.asarray(image.convert("RGB")), getattr(image, "quantization", None)
@@ -55,7 +55,7 @@ def busiest(picture: Picture, side: int) -> tuple[int, int]:
 
 def pair(path: Path, scale: int, ours: Enlarger, other: Enlarger) -> tuple[Picture, Picture]:
     """The same crop by both, after the whole picture, at most 320 pixels wide and high, was enlarged."""
-    picture = read_told(path)[0][:320, :320]
+    picture = read_with_condition(path)[0][:320, :320]
     side = min(SIDE, *(length - 2 for length in picture.shape[:2]))
     top, left = (one * scale for one in busiest(picture, side))
     cut = (slice(top, top + side * scale), slice(left, left + side * scale))
@@ -88,9 +88,9 @@ def draw(arguments: argparse.Namespace) -> None:
     shuffle, key, pairs = np.random.default_rng(arguments.seed), {}, []
     for number, index in enumerate(shuffle.permutation(len(paths))[: arguments.most], 1):
         path = paths[index]
-        told = read_told(path)[1]
-        other = network_enlarger(against, told[:4]) if against else interpolate("bicubic")
-        both = pair(path, scale, network_enlarger(network, told), other)
+        given = read_with_condition(path)[1]
+        other = network_enlarger(against, given[:4]) if against else interpolate("bicubic")
+        both = pair(path, scale, network_enlarger(network, given), other)
         ours_left = bool(shuffle.random() < 0.5)
         key[number] = {"picture": path.name, "ours": "left" if ours_left else "right"}
         pairs.append((number, *(both if ours_left else both[::-1])))

@@ -33,7 +33,7 @@ def verdict(model: dict) -> str:
     """`enlarges`, `restores`, or why it does not run."""
     family = str(model.get("architecture", "")).lower()
     if family not in FAMILIES:
-        return f"architecture {family or 'not told'}"
+        return f"architecture {family or 'not given'}"
     if any(model.get(end, RGB) != RGB for end in ("inputChannels", "outputChannels")):
         return "no RGB"
     files = model.get("resources", [])

@@ -90,11 +90,11 @@ def estimated(small: NDArray[np.uint8], estimator: Estimator) -> tuple[float, fl
     return noise, softness
 
 
-def network_enlarger(network: Network, told: tuple[float, ...] = CLEAN) -> Enlarger:
-    """`told` is the condition input of every picture.
+def network_enlarger(network: Network, condition: tuple[float, ...] = CLEAN) -> Enlarger:
+    """`condition` is the condition input of every picture.
 
-    To networks of six inputs the estimator adds noise and softness where `told` has four numbers, as in the service;
-    where those say that nothing is known, it is silent too.
+    To networks of six inputs the estimator adds noise and softness where `condition` has four numbers, as in the
+    service; where those say that nothing is known, it is silent too.
     """
     inputs = network.architecture.inputs
 
@@ -102,9 +102,12 @@ def network_enlarger(network: Network, told: tuple[float, ...] = CLEAN) -> Enlar
         if scale != network.architecture.scale:
             raise ValueError(f"a network for {network.architecture.scale}x was asked for {scale}x")
         batch = torch.from_numpy(small.astype(np.float32) / 255.0).permute(2, 0, 1)[None]
-        numbers = told[:inputs]
-        if network.architecture.conditioned and len(told) < inputs:
-            numbers = (*told, *((SILENT, SILENT) if told == UNKNOWN else estimated(small, shipped_estimator())))
+        numbers = condition[:inputs]
+        if network.architecture.conditioned and len(condition) < inputs:
+            numbers = (
+                *condition,
+                *((SILENT, SILENT) if condition == UNKNOWN else estimated(small, shipped_estimator())),
+            )
         return to_8bit(network.upscale(batch, torch.tensor(numbers))[0].permute(1, 2, 0).numpy())
 
     return enlarge

@@ -28,10 +28,10 @@ SHRUNK = "Shrunk nine times in ten by antialiased bicubic, else by Lanczos3, box
 CLEAN_ONLY = f"{SHRUNK}; no other damage."
 DAMAGE = f"""{SHRUNK}.
 Of each batch a share went through JPEG (quality 20 to 98, one in five twice with a shifted grid), one in four of
-those with blur or noise before; 7 in 10 with the truth told of it, 2 unknown, 1 a lie."""
+those with blur or noise before; 7 in 10 with a matched condition, 2 unknown, 1 mismatched."""
 RESTORING = """A third of the scenes clean; a sixth JPEG of quality 20 to 98, one in five of them twice, one in four
 with blur or noise before; half as cameras and the internet make pictures (`camera.py`): softened, shrunk by several
-kernels in one step or two, noise of up to 25 levels, half of them then JPEG of quality 30 to 95. The network is told
+kernels in one step or two, noise of up to 25 levels, half of them then JPEG of quality 30 to 95. The network is given
 what the estimator (`estimate.py`) makes of each scene, and in 3 of 10 nothing."""
 SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
@@ -78,8 +78,8 @@ def save_golden(network: Network, path: Path) -> None:
     tensors = {"input": small, "output": exact.upscale(small.double(), unknown.double()).float()}
     if network.architecture.conditioned:
         tensors["conditions"] = torch.tensor(GOLDEN_CONDITIONS[inputs])
-        for index, told in enumerate(tensors["conditions"]):
-            tensors[f"output.{index}"] = exact.upscale(small.double(), told.double()).float()
+        for index, inputs in enumerate(tensors["conditions"]):
+            tensors[f"output.{index}"] = exact.upscale(small.double(), inputs.double()).float()
     save_file(tensors, path)
 
 

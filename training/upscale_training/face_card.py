@@ -41,7 +41,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
 A seventh of what was seen was clean, a third went through JPEG, half of that with a little blur or noise before, and
 half was as cameras and the internet make pictures (`camera.py`): softened, shrunk, noisy, half of them then JPEG. The
-network is told what the estimator makes of each (`faces.py`). Started from {state["started_from"]}.
+network is given what the estimator makes of each (`faces.py`). Started from {state["started_from"]}.
 
 ## Recipe
 {settings}

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .bed import DAMAGES, Damage, Picture, drawn_sets, told
+from .bed import DAMAGES, Damage, Picture, conditions, drawn_sets
 from .evaluate import ENDINGS, interpolate, luma, network_enlarger, psnr, read_clean, ssim
 from .network import Network
 from .weights import load_weights
@@ -25,8 +25,8 @@ INTRODUCTION = """# Quality of the networks
 Written by `python -m upscale_training.gates` (training/README.md). PSNR on Y in decibels and SSIM on Y, 8 bits, a
 border of the scale shaved; means over the pictures of a set. None of them was trained on. `text` and `graphics` are
 pages drawn by code from seeds that training does not use. Inputs: shrunk by MATLAB's bicubic (`box`: by plain
-means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **true**, unknown
-and lie are what the network was told of the file; a lie is a clean file for a JPEG and JPEG 50 for a clean one. The
+means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **matched**, unknown
+and mismatched are the condition input; mismatched is a clean file for a JPEG and JPEG 50 for a clean one. The
 clean-only nets are the first two that shipped, of tier F, trained on clean pictures alone.
 
 ## Beside published networks
@@ -76,7 +76,7 @@ class Gate:
 
 
 def scores(pictures: list[Picture], damage: Damage, network: Network, plain: Network | None) -> dict[str, float]:
-    """Mean PSNR-Y of every method over `pictures`, and SSIM-Y of bicubic and of the network told the truth."""
+    """Mean PSNR-Y of every method over `pictures`, and SSIM-Y of bicubic and of the matched condition."""
     scale, marks = network.architecture.scale, {}
     for picture in pictures:
         clean = picture[: len(picture) // scale * scale, : picture.shape[1] // scale * scale]
@@ -84,7 +84,7 @@ def scores(pictures: list[Picture], damage: Damage, network: Network, plain: Net
         for name, enlarged in versions(small, damage, network, plain):
             one, other = (luma(whole)[scale:-scale, scale:-scale] for whole in (clean, enlarged))
             marks.setdefault(name, []).append(psnr(one, other))
-            if name in ("bicubic", "true"):
+            if name in ("bicubic", "matched"):
                 marks.setdefault(f"{name} ssim", []).append(ssim(one, other))
     return {name: float(np.mean(found)) for name, found in marks.items()}
 
@@ -93,7 +93,7 @@ def versions(small: Picture, damage: Damage, network: Network, plain: Network | 
     scale = network.architecture.scale
     for kernel in ("bicubic", "lanczos3"):
         yield kernel, interpolate(kernel)(small, scale)
-    for name, condition in told(damage).items():
+    for name, condition in conditions(damage).items():
         yield name, network_enlarger(network, condition)(small, scale)
     if plain:
         yield "plain", network_enlarger(plain)(small, scale)
@@ -114,32 +114,35 @@ def gates(found: Table, scale: int) -> list[Gate]:
         where = f"{name}, {damage}"
         clean = damage in ("clean", "box")
         if name == "Set5" and damage == "clean":
-            demands.append(Gate(f"{where}: PSNR-Y", marks["true"], SET5_FLOOR[scale]))
+            demands.append(Gate(f"{where}: PSNR-Y", marks["matched"], SET5_FLOOR[scale]))
         if name == "text" and damage == "clean" and scale == 2:
-            demands.append(Gate(f"{where}: over bicubic", marks["true"] - marks["bicubic"], TEXT_GAIN_MIN))
+            demands.append(Gate(f"{where}: over bicubic", marks["matched"] - marks["bicubic"], TEXT_GAIN_MIN))
         if scale == 4 and damage in ("JPEG 75", "JPEG 50", "JPEG 30") and name not in ("text", "graphics"):
-            demands.append(Gate(f"{where}: over bicubic", marks["true"] - marks["bicubic"], JPEG_GAIN_MIN))
+            demands.append(Gate(f"{where}: over bicubic", marks["matched"] - marks["bicubic"], JPEG_GAIN_MIN))
         if clean and "plain" in marks:
-            demands.append(Gate(f"{where}: over the clean-only net", marks["true"] - marks["plain"], -CLEAN_LOSS_MAX))
+            demands.append(
+                Gate(f"{where}: over the clean-only net", marks["matched"] - marks["plain"], -CLEAN_LOSS_MAX)
+            )
         if not clean:
-            demands.append(Gate(f"{where}: true over unknown", marks["true"] - marks["unknown"], -EQUAL))
+            demands.append(Gate(f"{where}: matched over unknown", marks["matched"] - marks["unknown"], -EQUAL))
         if not clean and "plain" in marks:
             gain = marks["unknown"] - marks["plain"]
             demands.append(Gate(f"{where}: unknown over the clean-only net", gain, -EQUAL))
-        demands.append(Gate(f"{where}: lie over bicubic", marks["lie"] - marks["bicubic"], 0.0))
+        demands.append(Gate(f"{where}: mismatched over bicubic", marks["mismatched"] - marks["bicubic"], 0.0))
     return demands
 
 
 def table(found: Table) -> str:
     rows = [
-        "| set | input | bicubic | Lanczos3 | clean-only net | unknown | lie | **true** | gain | SSIM bicubic → true |",
+        "| set | input | bicubic | Lanczos3 | clean-only net | unknown | mismatched | **matched** | gain "
+        "| SSIM bicubic → matched |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for (name, damage), m in found.items():
         plain = f"{m['plain']:.2f}" if "plain" in m else "-"
         rows.append(
             f"| {name} | {damage} | {m['bicubic']:.2f} | {m['lanczos3']:.2f} | {plain} | {m['unknown']:.2f} "
-            f"| {m['lie']:.2f} | **{m['true']:.2f}** | {m['true'] - m['bicubic']:+.2f} "
+            f"| {m['mismatched']:.2f} | **{m['matched']:.2f}** | {m['matched'] - m['bicubic']:+.2f} "
             f"| {m['bicubic ssim']:.3f} → {m['true ssim']:.3f} |"
         )
     return "\n".join(rows)
@@ -157,7 +160,7 @@ def report(found: Table, name: str, scale: int) -> str:
 
 def page(measured: list[tuple[str, int, Table]], networks: list[Network]) -> str:
     """docs/quality.md: the published figures with ours among them, then a report for each network."""
-    set5 = [found.get(("Set5", "clean"), {}).get("true") for _, _, found in measured]
+    set5 = [found.get(("Set5", "clean"), {}).get("matched") for _, _, found in measured]
     names = ", ".join(name for name, _, _ in measured)
     cost = " / ".join(f"{multiplies(network):.1f}" for network in networks)
     ours = f"| **{names}** | {cost} | " + " | ".join("-" if one is None else f"**{one:.2f}**" for one in set5) + " |"

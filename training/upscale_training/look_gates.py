@@ -100,7 +100,7 @@ def measure(
             seen = []
             for clean in map(cropped, pictures):
                 small = row.make(clean, scale)
-                made = versions(looks, before, row.told(small, estimator)["estimate"])
+                made = versions(looks, before, row.conditions(small, estimator)["estimate"])
                 seen.append(marks(clean, small, made, scale))
             found[f"{name}, {row.name}"] = mean(seen)
     for name in REAL if scale == 4 else ():

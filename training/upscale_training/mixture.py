@@ -65,9 +65,9 @@ def clean_group(pictures: Pictures, draw: Draw, size: int, side: int, shares: Mi
     scale, margin = pictures.scale, degrade.MARGIN
     big = pictures.patches(draw, size, (side + 2 * margin) * scale)
     small = degrade.round_8bit(degrade.shrink(big, some_kernels(draw, size, shares), scale))
-    told = condition.UNKNOWN if draw.random() < shares.clean_unknown else condition.CLEAN
+    inputs = condition.UNKNOWN if draw.random() < shares.clean_unknown else condition.CLEAN
     inside = slice(margin * scale, -margin * scale)
-    return Group(small, big[:, :, inside, inside], torch.tensor(told, device=big.device))
+    return Group(small, big[:, :, inside, inside], torch.tensor(inputs, device=big.device))
 
 
 def some_kernels(draw: Draw, size: int, shares: Mixture) -> Tensor:
@@ -81,11 +81,11 @@ def damaged_group(pictures: Pictures, draw: Draw, size: int, side: int, shares: 
     big = pictures.patches(draw, size, (work + 2 * margin) * scale)
     small = degrade.shrink(big, some_kernels(draw, size, shares), scale)
     kind = draw.choice(3, p=[1.0 - shares.mild - shares.strong, shares.mild, shares.strong])
-    small, told = compress(spoil(small, draw, (PLAIN, MILD, STRONG)[kind]), draw, (PLAIN, MILD, STRONG)[kind], shares)
+    small, inputs = compress(spoil(small, draw, (PLAIN, MILD, STRONG)[kind]), draw, (PLAIN, MILD, STRONG)[kind], shares)
     top, left = (torch.from_numpy(draw.integers(4, work - side - 3, size)).to(big.device) for _ in range(2))
     small = degrade.cut(small, top, left, side)
     clean = degrade.cut(big, (top + margin) * scale, (left + margin) * scale, side * scale)
-    return Group(small, clean, torch.tensor(told, device=big.device))
+    return Group(small, clean, torch.tensor(inputs, device=big.device))
 
 
 def spoil(small: Tensor, draw: Draw, damage: Damage) -> Tensor:
@@ -100,7 +100,7 @@ def spoil(small: Tensor, draw: Draw, damage: Damage) -> Tensor:
 
 
 def compress(small: Tensor, draw: Draw, damage: Damage, shares: Mixture) -> tuple[Tensor, tuple[float, ...]]:
-    """JPEG once or twice; the last tables are the group's own, and what is told of them is mostly true."""
+    """JPEG once or twice; the last tables are the group's own, and what is said of them is mostly true."""
     size, device = len(small), small.device
     quality = int(draw.integers(damage.quality[0], damage.quality[1] + 1))
     halved = bool(draw.random() < shares.halved)
@@ -114,7 +114,7 @@ def compress(small: Tensor, draw: Draw, damage: Damage, shares: Mixture) -> tupl
         small = torch.where(again, moved, small)
     steps = (table.to(device).expand(size, 8, 8) for table in (luma, chroma))
     small = degrade.jpeg_by_tables(small, *steps, flags)
-    return small, told_of(draw, quality, luma, chroma, halved, shares)
+    return small, condition_for(draw, quality, luma, chroma, halved, shares)
 
 
 def tables(quality: int, flatter: float) -> tuple[Tensor, Tensor]:
@@ -125,8 +125,10 @@ def tables(quality: int, flatter: float) -> tuple[Tensor, Tensor]:
     return luma, chroma
 
 
-def told_of(draw: Draw, quality: int, luma: Tensor, chroma: Tensor, halved: bool, shares: Mixture) -> tuple[float, ...]:
-    """The true vector, the unknown one, or a lie: of another quality, or of a clean file."""
+def condition_for(
+    draw: Draw, quality: int, luma: Tensor, chroma: Tensor, halved: bool, shares: Mixture
+) -> tuple[float, ...]:
+    """The matched condition, the unknown one, or a mismatched one: of another quality, or of a clean file."""
     picked = draw.random()
     if picked < shares.true:
         return 1.0, float(condition.coarseness(luma)), float(condition.coarseness(chroma)), float(halved)

@@ -37,9 +37,9 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:
         for group in self.param_groups:
             for weight in group["params"]:
-                self.turn(weight, group["lr"])
+                self.move(weight, group["lr"])
 
-    def turn(self, weight: Tensor, rate: float) -> None:
+    def move(self, weight: Tensor, rate: float) -> None:
         state = self.state[weight]
         momentum = state.setdefault("momentum", torch.zeros_like(weight))
         momentum.lerp_(weight.grad, 1.0 - MOMENTUM)

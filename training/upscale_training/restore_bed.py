@@ -1,6 +1,6 @@
 """The bed of restoring networks: noise, softness, their mixtures and pairs from real cameras, and what each picture is.
 
-`Row.told` gives what a network may hear: the truth, the estimator's word as in the service, nothing, and a lie.
+`Row.conditions` gives what a network may be given: matched, estimated as in the service, unknown, and mismatched.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .condition import CLEAN, SILENT, jpeg_condition, source_inputs
 from .estimate import Estimator
 from .evaluate import estimated, read_clean
 
-# What the estimator's word is replaced by where the bed lies: a clean picture is called spoilt and the other way round.
-LIES = {True: (10.0, 1.0), False: (0.0, 0.0)}
+# What the estimate is replaced by where it is mismatched: a clean picture is called spoilt and the other way round.
+MISMATCHED = {True: (10.0, 1.0), False: (0.0, 0.0)}
 # Sides of a crop: larger photographs would take the bed's time for no further kind of picture.
 SIDE_MAX = 512
 
@@ -39,15 +39,15 @@ class Row:
         small = np.clip(np.round(small), 0.0, 255.0).astype(np.uint8)
         return pillow_jpeg(small, self.quality) if self.quality else small
 
-    def told(self, small: Picture, estimator: Estimator) -> dict[str, tuple[float, ...]]:
+    def conditions(self, small: Picture, estimator: Estimator) -> dict[str, tuple[float, ...]]:
         """Conditions of six numbers, by who says them."""
         file = jpeg_condition(self.quality, 1.0) if self.quality else CLEAN
         spoilt = bool(self.noise or self.softness)
         return {
-            "truth": (*file, *source_inputs(self.noise, self.softness)),
+            "matched": (*file, *source_inputs(self.noise, self.softness)),
             "estimate": (*file, *estimated(small, estimator)),
             "unknown": (*file, SILENT, SILENT),
-            "lie": (*file, *source_inputs(*LIES[not spoilt])),
+            "mismatched": (*file, *source_inputs(*MISMATCHED[not spoilt])),
         }
 
 

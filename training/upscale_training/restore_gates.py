@@ -2,7 +2,7 @@
 
 `python -m upscale_training.restore_gates --weights FILE --before FILE --eval EVAL [--most 6] [--out PAGE]`
 
-Every row: PSNR-Y over bicubic, SSIM-Y and fine detail (1 is the original's) for what the network may be told.
+Every row: PSNR-Y over bicubic, SSIM-Y and fine detail (1 is the original's) for what the network may be given.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def judged(clean: Picture, made: Picture, scale: int) -> tuple[float, float, flo
 
 
 def versions(
-    small: Picture, told: dict[str, tuple[float, ...]], network: Network, before: Network | None
+    small: Picture, conditions: dict[str, tuple[float, ...]], network: Network, before: Network | None
 ) -> Iterator[tuple[str, Picture]]:
     scale = network.architecture.scale
     yield "bicubic", interpolate("bicubic")(small, scale)
     if before:
-        yield "before", network_enlarger(before, told["estimate"][: before.architecture.inputs])(small, scale)
-    for name, condition in told.items():
+        yield "before", network_enlarger(before, conditions["estimate"][: before.architecture.inputs])(small, scale)
+    for name, condition in conditions.items():
         chosen = before if before and name == "estimate" and not is_to_restore(condition) else network
         yield name, network_enlarger(chosen, condition[: chosen.architecture.inputs])(small, scale)
 
@@ -107,14 +107,14 @@ def measure(
             marks = []
             for clean in map(cropped, pictures):
                 small = row.make(clean, scale)
-                made = versions(small, row.told(small, estimator), network, before)
-                marks.append({told: judged(clean, picture, scale) for told, picture in made})
+                made = versions(small, row.conditions(small, estimator), network, before)
+                marks.append({given: judged(clean, picture, scale) for given, picture in made})
             found[name, row.name] = mean_marks(marks)
     for name in REAL if real and scale == 4 else ():
         marks = []
         for clean, small in pairs(real / name):
-            told = {"estimate": (*CLEAN, *estimated(small, estimator)), "unknown": (*CLEAN, SILENT, SILENT)}
-            marks.append({who: judged(clean, made, 4) for who, made in versions(small, told, network, before)})
+            conditions = {"estimate": (*CLEAN, *estimated(small, estimator)), "unknown": (*CLEAN, SILENT, SILENT)}
+            marks.append({who: judged(clean, made, 4) for who, made in versions(small, conditions, network, before)})
         found[name, "real pair"] = mean_marks(marks)
     return found
 
@@ -139,7 +139,7 @@ def gates(found: Table, scale: int) -> list[Gate]:
     return demands
 
 
-COLUMNS = ("before", "truth", "estimate", "unknown", "lie")
+COLUMNS = ("before", "matched", "estimate", "unknown", "mismatched")
 
 
 def table(found: Table) -> str:
@@ -176,10 +176,11 @@ INTRODUCTION = """# Restoring, measured
 Written by `python -m upscale_training.restore_gates` (training/README.md). Every cell: PSNR-Y over bicubic in
 decibels / SSIM-Y / fine detail, where 1 is as much as the original has. Bicubic: PSNR itself. Small pictures by
 MATLAB's bicubic, then damaged as named: noise in levels of 255, blur in source pixels, JPEG by libjpeg, 4:2:0.
-**before** is the network for clean pictures; **truth**, **unknown** and **lie** are the restoring one, told the true
-noise and softness, nothing of them, and the opposite; **estimate** is what the service does, network and condition.
+**before** is the network for clean pictures; **matched**, **unknown** and **mismatched** are the restoring one, given
+the true noise and softness, nothing of them, and the opposite; **estimate** is what the service does, network and
+condition.
 `text` and `graphics` are pages drawn by code. RealSR and DRealSR are pairs taken by one camera at two focal lengths:
-PSNR punishes any sharpening there, for the two never lie exactly on one another.
+PSNR punishes any sharpening there, for the two never align exactly on one another.
 """
 
 

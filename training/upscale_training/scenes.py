@@ -90,8 +90,8 @@ def kernel_truth(kernels: Tensor, big: Tensor) -> Tensor:
     return torch.stack([torch.zeros(len(kernels)), softness], dim=1).to(big.device)
 
 
-def file_numbers(told: list[tuple[float, ...] | None], big: Tensor) -> Tensor:
-    return torch.tensor([one or condition.UNKNOWN for one in told], device=big.device)
+def file_numbers(inputs: list[tuple[float, ...] | None], big: Tensor) -> Tensor:
+    return torch.tensor([one or condition.UNKNOWN for one in inputs], device=big.device)
 
 
 def file_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
@@ -113,18 +113,18 @@ def file_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scen
             small = degrade.noise(degrade.blur(small, sigma.to(big.device)), level.to(big.device), drawn.to(big.device))
         kernel = kernel_truth(kernels, big)
         truth = torch.stack([level, (sigma.square() + kernel[:, 1].cpu().square()).sqrt()], dim=1).to(big.device)
-        packed, told = compressed(small, draw, damage.quality, scenes)
-        parts.append((packed, told, truth))
+        packed, inputs = compressed(small, draw, damage.quality, scenes)
+        parts.append((packed, inputs, truth))
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
 
 def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
     small, truth = photographed(big, draw, scale, scenes.camera)
-    told = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
+    inputs = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
     through = torch.from_numpy(draw.random(len(big)) < scenes.compressed).to(big.device)
     packed, known = compressed(small, draw, (30, 95), scenes)
     small = torch.where(through[:, None, None, None], packed, degrade.round_8bit(small))
-    return small, torch.where(through[:, None], known, told), truth
+    return small, torch.where(through[:, None], known, inputs), truth
 
 
 def compressed(
@@ -149,14 +149,16 @@ def compressed(
         small = torch.where(again, moved, small)
     packed = degrade.jpeg_by_tables(small, luma.to(device), chroma.to(device), halved.to(device))
     true = [condition.coarseness(table) for table in (luma, chroma)]
-    told = [
-        told_of(draw, int(qualities[i]), (1.0, float(true[0][i]), float(true[1][i]), float(halved[i])), mixture)
+    inputs = [
+        condition_for(draw, int(qualities[i]), (1.0, float(true[0][i]), float(true[1][i]), float(halved[i])), mixture)
         for i in range(size)
     ]
-    return packed, torch.tensor(told, device=device)
+    return packed, torch.tensor(inputs, device=device)
 
 
-def told_of(draw: np.random.Generator, quality: int, true: tuple[float, ...], mixture: Mixture) -> tuple[float, ...]:
+def condition_for(
+    draw: np.random.Generator, quality: int, true: tuple[float, ...], mixture: Mixture
+) -> tuple[float, ...]:
     """The true numbers, none, or those of another quality or of a clean file."""
     picked = draw.random()
     if picked < mixture.true:
