@@ -1,11 +1,12 @@
 //! Chooses the networks that ship: for each scale the best tier that has a weight file, and the network that restores
-//! noisy and soft pictures where there is one, with the layers that make its looks crisper. Weights are data; a better network is shipped by putting its file beside
-//! the others. Face networks ship when both scales have one. Also fetches the face detector's model.
+//! noisy and soft pictures where there is one, with the layers that make its looks crisper. Weights are data; a better
+//! network is shipped by putting its file beside the others, and its ranges (`src/calibrate.rs` writes them). Face
+//! networks ship when both scales have one. Also fetches the face detector's model.
 
 #[path = "build/detector.rs"]
 mod detector;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Best first; the names of tiers as `training/` gives them.
@@ -17,37 +18,50 @@ fn main() -> io::Result<()> {
     let weights = Path::new(&here).join("weights");
     let mut code = String::new();
     for scale in [2, 4] {
-        let files = TIERS.map(|tier| weights.join(format!("{tier}-x{scale}.safetensors")));
-        let best = files.iter().find(|file| file.exists());
+        let names = TIERS.map(|tier| format!("{tier}-x{scale}"));
+        let best = names.iter().find(|name| file(&weights, name).exists());
         let best = best.ok_or_else(|| io::Error::other(format!("no weights for {scale}x")))?;
-        code += &format!("/// The network for {scale}x.\n");
-        code += &format!("pub(crate) const X{scale}: &[u8] = include_bytes!({best:?});\n");
-        let restoring = weights.join(format!("restore-x{scale}.safetensors"));
-        let found = match restoring.exists() {
-            true => format!("Some(include_bytes!({restoring:?}))"),
+        code += &constant(&format!("X{scale}"), "Shipped", &shipped(&weights, best));
+        let restoring = format!("restore-x{scale}");
+        let restoring = match file(&weights, &restoring).exists() {
+            true => format!("Some({})", shipped(&weights, &restoring)),
             false => "None".to_owned(),
         };
-        let crisp = weights.join(format!("crisp-x{scale}.safetensors"));
-        let crisper = match crisp.exists() {
-            true => format!("Some(include_bytes!({crisp:?}))"),
-            false => "None".to_owned(),
-        };
-        code += &format!("/// Its layers, trained for finer detail, at {scale}x.\n");
-        code += &format!("pub(crate) const CRISP_X{scale}: Option<&[u8]> = {crisper};\n");
-        code += &format!("/// The network that restores at {scale}x.\n");
-        code += &format!("pub(crate) const RESTORE_X{scale}: Option<&[u8]> = {found};\n");
+        code += &constant(&format!("RESTORE_X{scale}"), "Option<Shipped>", &restoring);
     }
-    let faces = [2, 4].map(|scale| weights.join(format!("face-x{scale}.safetensors")));
-    code += "/// The face networks for 2x and 4x.\n";
-    code += "pub(crate) const FACES: Option<[&[u8]; 2]> = ";
-    code += &match faces.iter().all(|file| file.exists()) {
+    let faces = [2, 4].map(|scale| format!("face-x{scale}"));
+    let found = match faces.iter().all(|name| file(&weights, name).exists()) {
         true => format!(
-            "Some([include_bytes!({:?}), include_bytes!({:?})]);\n",
-            faces[0], faces[1]
+            "Some([{}])",
+            faces.map(|name| shipped(&weights, &name)).join(", ")
         ),
-        false => "None;\n".to_owned(),
+        false => "None".to_owned(),
     };
+    code += &constant("FACES", "Option<[Shipped; 2]>", &found);
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
     detector::copy_model(Path::new(&out)).map_err(|error| io::Error::other(error.to_string()))?;
     fs::write(Path::new(&out).join("shipped.rs"), code)
+}
+
+fn file(weights: &Path, name: &str) -> PathBuf {
+    weights.join(format!("{name}.safetensors"))
+}
+
+fn constant(name: &str, kind: &str, value: &str) -> String {
+    format!("/// Chosen by `build.rs`.\npub(crate) const {name}: {kind} = {value};\n")
+}
+
+/// A `Shipped` of the files that stand beside the weights.
+fn shipped(weights: &Path, name: &str) -> String {
+    let there = |path: PathBuf| match path.exists() {
+        true => format!("Some(include_bytes!({path:?}))"),
+        false => "None".to_owned(),
+    };
+    let crisp = match name.strip_prefix("restore") {
+        Some(scale) => there(file(weights, &format!("crisp{scale}"))),
+        None => "None".to_owned(),
+    };
+    let ranges = there(weights.join(format!("{name}.ranges")));
+    let path = file(weights, name);
+    format!("Shipped {{ weights: include_bytes!({path:?}), crisp: {crisp}, ranges: {ranges} }}")
 }

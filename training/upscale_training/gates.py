@@ -143,7 +143,7 @@ def table(found: Table) -> str:
         rows.append(
             f"| {name} | {damage} | {m['bicubic']:.2f} | {m['lanczos3']:.2f} | {plain} | {m['unknown']:.2f} "
             f"| {m['mismatched']:.2f} | **{m['matched']:.2f}** | {m['matched'] - m['bicubic']:+.2f} "
-            f"| {m['bicubic ssim']:.3f} → {m['true ssim']:.3f} |"
+            f"| {m['bicubic ssim']:.3f} → {m['matched ssim']:.3f} |"
         )
     return "\n".join(rows)
 

@@ -1,5 +1,6 @@
 //! Where the scales of 16-bit integers come from: a small rendered picture that has what pictures have (smooth
-//! ground, edges in all directions, strokes, noise), run through the network in single precision once.
+//! ground, edges in all directions, strokes, noise), run through the network in single precision: once for a network that
+//! ships, whose ranges are kept in a file beside its weights, and in each process for others.
 
 use std::ops::ControlFlow;
 
@@ -8,9 +9,9 @@ use upscale_simd::Kernels;
 
 use crate::network::Network;
 use crate::plan::Plan;
+use crate::ranges::{Observed, Ranges, Table};
 use crate::shapes::Random;
 use crate::upscale::upscale;
-use crate::words::Observed;
 
 /// Ten by eight tiles: 7 ms for the largest network that ships.
 const WIDTH: usize = 60;
@@ -19,22 +20,29 @@ const HEIGHT: usize = 48;
 /// harder than pictures are: a quarter of an 8-bit level. Beyond, it stays in single precision.
 const DIFFERENCE_MAX: f64 = 0.25 / 255.0;
 
-/// The network's plan in 16-bit integers where that is safe and faster, else in single precision.
+/// The network's plan in 16-bit integers where that is safe and faster, else in single precision. What ships has its
+/// ranges in a file, and its safety in this file's tests; another network shows both here, in two runs.
 pub(crate) fn fast_plan(network: &Network, kernels: Kernels) -> Plan {
-    let mut exact = Plan::new(network, kernels);
+    let exact = Plan::new(network, kernels);
     if !kernels.has_words() {
         return exact;
     }
-    let picture = picture();
-    exact.observed = Some(Observed::new(exact.layers.len()));
-    let expected = run(&exact, &picture);
-    let Some(observed) = exact.observed.take() else {
-        return exact;
-    };
-    let fast = Plan::new(network, kernels).with_words(&observed);
-    let given = run(&fast, &picture);
-    let is_close = difference(&given, &expected) <= DIFFERENCE_MAX;
+    if let Some(ranges) = &network.ranges {
+        return exact.with_words(ranges);
+    }
+    let (expected, table) = observe(network, kernels);
+    let fast = Plan::new(network, kernels).with_words(&Ranges(vec![table]));
+    let is_close = difference(&run(&fast, &picture()), &expected) <= DIFFERENCE_MAX;
     if is_close { fast } else { exact }
+}
+
+/// What the network makes of the picture in single precision, and how large its numbers get.
+fn observe(network: &Network, kernels: Kernels) -> (Vec<f32>, Table) {
+    let mut plan = Plan::new(network, kernels);
+    plan.observed = Some(Observed::new(plan.layers.len()));
+    let made = run(&plan, &picture());
+    let table = plan.observed.take().map(|observed| observed.table());
+    (made, table.unwrap_or_default())
 }
 
 /// Root of the mean square; infinite where one has nothing to compare, NaN where a number is.
@@ -85,4 +93,171 @@ fn colour(x: f32, y: f32) -> [f32; 3] {
     }
     let wave = 0.5 + 0.45 * (0.02 * (x - 42.0) * y).sin();
     [wave, 1.0 - wave, 0.5 + 0.4 * (0.9 * x).cos()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use upscale_core::{Compression, Condition, Estimate, Look, Subsampling};
+
+    use super::*;
+    use crate::kernel_set::KernelSet;
+    use crate::ranges::{NOISES, SOFTNESSES};
+    use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
+
+    /// [`DIFFERENCE_MAX`] of restoring networks under the hardest of conditions, such as the heaviest JPEG whose noise is
+    /// the strongest, whose output is a smear on any picture.
+    const RESTORING_DIFFERENCE_MAX: f64 = 0.35 / 255.0;
+
+    /// What ships, and its name.
+    fn shipped() -> Vec<(String, Shipped)> {
+        let restoring = [RESTORE_X2, RESTORE_X4].map(Option::unwrap);
+        let faces = FACES.unwrap();
+        let kinds = [("s", [X2, X4]), ("restore", restoring), ("face", faces)];
+        let named = |(kind, both): (&str, [Shipped; 2])| {
+            let names = [2, 4].map(|scale| format!("{kind}-x{scale}"));
+            names.into_iter().zip(both)
+        };
+        kinds.into_iter().flat_map(named).collect()
+    }
+
+    /// The network in every look that it has.
+    fn looks(shipped: Shipped) -> Vec<Network> {
+        let looks = Look::ALL.into_iter().filter(|look| shipped.has(*look));
+        looks.map(|look| shipped.read(look).unwrap()).collect()
+    }
+
+    /// A table's mean of 0 is a file of which nothing is known, 1 one without loss.
+    fn condition(table: f32, subsampling: Subsampling, estimate: Option<Estimate>) -> Condition {
+        let compression = match table {
+            0.0 => Compression::Unknown,
+            1.0 => Compression::Lossless,
+            _ => Compression::Quantised {
+                luma_mean: table,
+                chroma_mean: 1.5 * table,
+                subsampling,
+            },
+        };
+        Condition {
+            compression,
+            estimate,
+        }
+    }
+
+    /// Every kind of file, with this of its noise and softness.
+    fn files(estimate: Option<Estimate>) -> [Condition; 5] {
+        [
+            condition(0.0, Subsampling::None, estimate),
+            condition(1.0, Subsampling::None, estimate),
+            condition(8.0, Subsampling::None, estimate),
+            condition(30.0, Subsampling::Quarter, estimate),
+            condition(160.0, Subsampling::Quarter, estimate),
+        ]
+    }
+
+    fn estimates() -> Vec<Estimate> {
+        let pairs = NOISES
+            .into_iter()
+            .flat_map(|noise| SOFTNESSES.map(|softness| Estimate { noise, softness }));
+        pairs.collect()
+    }
+
+    /// The largest of all numbers of these networks under these conditions.
+    fn table(networks: &[Network], conditions: &[Condition]) -> Table {
+        let kernels = KernelSet::best().kernels().unwrap();
+        let mut table = vec![[0.0; 64]; networks[0].layers.len()];
+        for (network, condition) in networks
+            .iter()
+            .flat_map(|n| conditions.iter().map(move |c| (n, c)))
+        {
+            let found = observe(&network.folded(*condition), kernels).1;
+            for (mine, found) in table
+                .as_flattened_mut()
+                .iter_mut()
+                .zip(found.as_flattened())
+            {
+                *mine = found.max(*mine);
+            }
+        }
+        table
+    }
+
+    /// Restoring networks have a table for each pair; the others lose nothing by one.
+    fn ranges(name: &str, networks: &[Network]) -> Ranges {
+        if name.starts_with("restore") {
+            let one = |estimate| table(networks, &files(Some(estimate)));
+            return Ranges(estimates().into_iter().map(one).collect());
+        }
+        let hardest = Estimate {
+            noise: Estimate::NOISE_MAX,
+            softness: 0.0,
+        };
+        let estimates = [None, Some(Estimate::NONE), Some(hardest)];
+        let conditions: Vec<_> = estimates.into_iter().flat_map(files).collect();
+        Ranges(vec![table(networks, &conditions)])
+    }
+
+    /// `UPDATE_RANGES=1 cargo test -p upscale_engine what_ships` writes the files, which the next build has built in.
+    #[test]
+    fn what_ships_has_the_ranges_of_its_weights() {
+        for (name, shipped) in shipped() {
+            let networks = looks(shipped);
+            let found = ranges(&name, &networks).0;
+            let found = found.iter().flatten().flatten();
+            if std::env::var_os("UPDATE_RANGES").is_some() {
+                let bytes: Vec<u8> = found.flat_map(|number| number.to_le_bytes()).collect();
+                let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("weights");
+                fs::write(folder.join(format!("{name}.ranges")), bytes).unwrap();
+                continue;
+            }
+            let kept = networks[0].ranges.as_ref().expect("ranges ship");
+            let kept = kept.0.iter().flatten().flatten();
+            // Another set of kernels rounds differently.
+            let furthest = found.zip(kept).map(|(a, b)| (a - b).abs() / a.max(1e-6));
+            let furthest = furthest.fold(0.0, f32::max);
+            assert!(
+                furthest < 0.01,
+                "{name} is {furthest} off; UPDATE_RANGES=1 writes it anew"
+            );
+        }
+    }
+
+    /// Between the tables, too: what `fast_plan` asks other networks for in two runs, these keep without being asked.
+    #[test]
+    fn what_ships_stands_integers_under_all_conditions() {
+        let Some(kernels) = KernelSet::best().kernels().filter(|k| k.has_words()) else {
+            eprintln!("left out: this CPU multiplies no 16-bit integers faster");
+            return;
+        };
+        let mut random = Random(3);
+        for (name, network) in shipped()
+            .into_iter()
+            .flat_map(|(name, one)| looks(one).into_iter().map(move |n| (name.clone(), n)))
+        {
+            let mut worst = 0.0_f64;
+            for _ in 0..12 {
+                let mut upto = |most: f32| most * random.unit();
+                let subsampling = [Subsampling::None, Subsampling::Quarter][upto(1.999) as usize];
+                let (noise, softness) = (upto(25.0), upto(2.2));
+                let estimate = Some(Estimate { noise, softness });
+                let network = network.folded(condition(upto(200.0), subsampling, estimate));
+                let fast = fast_plan(&network, kernels);
+                assert!(
+                    fast.layers.iter().any(|layer| layer.words.is_some()),
+                    "{name}"
+                );
+                let exact = run(&Plan::new(&network, kernels), &picture());
+                worst = worst.max(difference(&run(&fast, &picture()), &exact));
+            }
+            eprintln!("{name}: {:.3} levels", 255.0 * worst);
+            let most = if name.starts_with("restore") {
+                RESTORING_DIFFERENCE_MAX
+            } else {
+                DIFFERENCE_MAX
+            };
+            assert!(worst <= most, "{name}: {worst}");
+        }
+    }
 }

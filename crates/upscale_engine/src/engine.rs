@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use upscale_core::limits::SOURCE_PIXELS_MAX;
 use upscale_core::{Condition, Look, Pixels, Rows, Scale};
@@ -12,12 +12,8 @@ use crate::executor::{Executor, Precision};
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
 use crate::run::{Cancelled, Sink};
+use crate::shipped::{RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
 use crate::turned;
-
-/// The weights that ship, chosen by `build.rs`.
-pub(crate) mod shipped {
-    include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
-}
 
 /// How the engine is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +40,15 @@ pub struct Engine {
 
 /// The networks of one scale.
 struct Networks {
-    plain: Loaded,
+    plain: Shelved,
     /// For pictures with noise or softness to undo ([`Condition::is_to_restore`]).
-    restoring: Option<Loaded>,
+    restoring: Option<Shelved>,
+}
+
+/// A network that is there, or one that ships and is read when it is first asked for.
+enum Shelved {
+    Given(Loaded),
+    Shipped(Shipped, Look, OnceLock<Loaded>),
 }
 
 /// A network, and what it is for the condition asked for last: a process that upscales one picture needs one of two.
@@ -61,6 +63,40 @@ struct Ready {
     condition: Condition,
     /// Pictures that lie on their side: see `turned.rs`.
     is_turned: bool,
+}
+
+impl Networks {
+    fn given(network: Arc<Network>) -> Self {
+        Self {
+            plain: Shelved::Given(Loaded::new(network)),
+            restoring: None,
+        }
+    }
+
+    fn shipped(plain: Shipped, restoring: Option<Shipped>, look: Look) -> Self {
+        let shelved = |shipped| Shelved::Shipped(shipped, look, OnceLock::new());
+        Self {
+            plain: shelved(plain),
+            restoring: restoring.map(shelved),
+        }
+    }
+}
+
+impl Shelved {
+    fn get(&self) -> &Loaded {
+        match self {
+            Self::Given(loaded) => loaded,
+            Self::Shipped(shipped, look, read) => read.get_or_init(|| {
+                // Constants of this program, which its tests read.
+                let network = shipped.read(*look);
+                Loaded::new(
+                    network
+                        .unwrap_or_else(|e| unreachable!("shipped: {e}"))
+                        .into(),
+                )
+            }),
+        }
+    }
 }
 
 impl Loaded {
@@ -154,28 +190,54 @@ impl Default for EngineOptions {
 }
 
 impl Engine {
-    /// The engine with the weights that this program carries.
+    /// The engine with the weights that this program carries. Each is read when a picture first needs it.
     ///
     /// # Errors
-    /// [`ModelError`] when the embedded weights do not fit this program.
+    /// [`ModelError`] when no weights have this look, or when the CPU lacks the kernels.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
-        let (x2, x4) = (Network::read(shipped::X2)?, Network::read(shipped::X4)?);
+        let restoring = [RESTORE_X2, RESTORE_X4];
+        let all_look = restoring.iter().flatten().all(|one| one.has(options.look));
+        if !all_look {
+            let look = options.look;
+            return Err(ModelError(format!(
+                "no weights of this program look {look}"
+            )));
+        }
+        Self::of_shipped([X2, X4], restoring, options)
+    }
+
+    /// The engine of these networks that ship, one a scale, and of those that restore.
+    pub(crate) fn of_shipped(
+        [x2, x4]: [Shipped; 2],
+        [restore_x2, restore_x4]: [Option<Shipped>; 2],
+        options: EngineOptions,
+    ) -> Result<Self, ModelError> {
         let look = options.look;
-        let mut engine = Self::of(x2, x4, options)?;
-        engine.x2.restoring = restoring(shipped::RESTORE_X2, shipped::CRISP_X2, look)?;
-        engine.x4.restoring = restoring(shipped::RESTORE_X4, shipped::CRISP_X4, look)?;
-        Ok(engine)
+        Ok(Self {
+            kernels: usable_kernels(&options)?,
+            options,
+            x2: Networks::shipped(x2, restore_x2, look),
+            x4: Networks::shipped(x4, restore_x4, look),
+        })
     }
 
     /// The engine that ships with `network` in the place of its own for that scale.
     ///
     /// # Errors
-    /// As [`Engine::of`].
+    /// [`ModelError`] when it enlarges neither twice nor four times, or when the CPU lacks the kernels.
     pub fn shipped_but(network: Arc<Network>, options: EngineOptions) -> Result<Self, ModelError> {
-        match network.scale() {
-            2 => Self::of(network, Network::read(shipped::X4)?, options),
-            _ => Self::of(Network::read(shipped::X2)?, network, options),
-        }
+        let mut engine = Self::of_shipped([X2, X4], [None, None], options)?;
+        let networks = match network.scale() {
+            2 => &mut engine.x2,
+            4 => &mut engine.x4,
+            given => {
+                let name = network.name();
+                let reason = format!("{name} enlarges {given} times, 2 or 4 is needed");
+                return Err(ModelError(reason));
+            }
+        };
+        *networks = Networks::given(network);
+        Ok(engine)
     }
 
     /// An engine with other networks than those that ship.
@@ -196,22 +258,18 @@ impl Engine {
             }
         }
         let kernels = usable_kernels(&options)?;
-        let networks = |network| Networks {
-            plain: Loaded::new(network),
-            restoring: None,
-        };
         Ok(Self {
             options,
             kernels,
-            x2: networks(x2),
-            x4: networks(x4),
+            x2: Networks::given(x2),
+            x4: Networks::given(x4),
         })
     }
 
     /// The network that enlarges clean pictures so many times.
     #[must_use]
     pub fn network(&self, scale: Scale) -> &Network {
-        &self.networks(scale).plain.network
+        &self.networks(scale).plain.get().network
     }
 
     /// The network that enlarges pictures of this condition so many times: another one where there is noise or
@@ -231,8 +289,8 @@ impl Engine {
     fn loaded(&self, scale: Scale, condition: Condition) -> &Loaded {
         let networks = self.networks(scale);
         match &networks.restoring {
-            Some(restoring) if condition.is_to_restore() => restoring,
-            _ => &networks.plain,
+            Some(restoring) if condition.is_to_restore() => restoring.get(),
+            _ => networks.plain.get(),
         }
     }
 
@@ -318,25 +376,4 @@ pub(crate) fn check_source(source: &Pixels, options: &EngineOptions) -> Result<(
         1 | 3 => Ok(()),
         _ => Err(UpscaleError::Channels { channels }),
     }
-}
-
-/// The restoring network in this look.
-fn restoring(
-    file: Option<&[u8]>,
-    crisp: Option<&[u8]>,
-    look: Look,
-) -> Result<Option<Loaded>, ModelError> {
-    let Some(network) = file.map(Network::read).transpose()? else {
-        return Ok(None);
-    };
-    let network = match (look, crisp) {
-        (Look::Faithful, _) => network,
-        (_, Some(crisp)) => network.mixed(&Network::read(crisp)?, look.crisp_share())?,
-        (_, None) => {
-            return Err(ModelError(format!(
-                "no weights of this program look {look}"
-            )));
-        }
-    };
-    Ok(Some(Loaded::new(network.into())))
 }

@@ -11,10 +11,11 @@ use std::ops::ControlFlow;
 
 use upscale_core::{Condition, Pixels, Rows, Scale};
 
-use crate::engine::{Engine, EngineOptions, shipped};
+use crate::engine::{Engine, EngineOptions};
 use crate::ensemble::Orientation;
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
+use crate::shipped::FACES;
 
 pub use cascade::{Cascade, DETECTOR_MODEL, Window};
 pub use detect::{Face, find_faces};
@@ -24,8 +25,6 @@ use region::{Area, Veil, areas, crop};
 /// The face networks, ready to run.
 pub struct FaceEnhancer {
     engine: Engine,
-    /// Source pixels round an area that its own pixels see.
-    reach: usize,
 }
 
 /// What the face networks made of one picture. It belongs to that picture and scale.
@@ -52,12 +51,13 @@ impl FaceEnhancer {
     /// The face networks that this program carries; none where none ship.
     ///
     /// # Errors
-    /// [`ModelError`] when the embedded weights do not fit this program.
+    /// [`ModelError`] when the CPU lacks the kernels.
     pub fn shipped(options: EngineOptions) -> Result<Option<Self>, ModelError> {
-        let Some([x2, x4]) = shipped::FACES else {
+        let Some(faces) = FACES else {
             return Ok(None);
         };
-        Self::of(Network::read(x2)?, Network::read(x4)?, options).map(Some)
+        let engine = Engine::of_shipped(faces, [None, None], options)?;
+        Ok(Some(Self { engine }))
     }
 
     /// Face networks for both scales.
@@ -65,9 +65,8 @@ impl FaceEnhancer {
     /// # Errors
     /// [`ModelError`] as for [`Engine::of`].
     pub fn of(x2: Network, x4: Network, options: EngineOptions) -> Result<Self, ModelError> {
-        let reach = x2.reach().max(x4.reach());
         let engine = Engine::of(x2, x4, options)?;
-        Ok(Self { engine, reach })
+        Ok(Self { engine })
     }
 
     /// Finds the faces of `source` (1 or 3 channels) and upscales them. No face is no error: then the answer
@@ -123,7 +122,11 @@ impl FaceEnhancer {
         condition: Condition,
     ) -> Result<Patch, UpscaleError> {
         let (seen, factor) = (
-            area.grown(self.reach, source.width(), source.height()),
+            area.grown(
+                self.engine.network(scale).reach(),
+                source.width(),
+                source.height(),
+            ),
             scale.factor(),
         );
         let picture = crop(source, &seen);

@@ -21,6 +21,10 @@ impl Network {
             left = later;
         }
         network.conditioning = None;
+        network.ranges = self
+            .ranges
+            .as_ref()
+            .map(|ranges| ranges.at(condition.estimate));
         Cow::Owned(network)
     }
 }

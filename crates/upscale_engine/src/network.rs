@@ -2,6 +2,7 @@
 //! `reference.rs` says what the layers mean, the kernels run them fast, `model_file.rs` reads them from files.
 
 use crate::conditioning::Conditioning;
+use crate::ranges::Ranges;
 
 /// A map of the network: index into [`Network::maps`]. Map 0 is the source picture: see [`Network::unshuffle`].
 pub(crate) type Map = usize;
@@ -32,6 +33,8 @@ pub struct Network {
     /// First layer of every section. A section is run over the whole picture before the next one begins: its results
     /// are whole maps, and only inside of it rows may leave early. One section where all maps are streamed.
     pub(crate) sections: Vec<usize>,
+    /// How large its numbers get, where that was found once.
+    pub(crate) ranges: Option<Ranges>,
 }
 
 /// What the shuffled last layer is added to before the clamp to 0..1.
@@ -117,6 +120,7 @@ impl Network {
             layers: Vec::new(),
             conditioning: None,
             sections: vec![0],
+            ranges: None,
         }
     }
 

@@ -4,7 +4,8 @@
 use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, Weights};
 
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
-use crate::words::{DEPTH_MAX, Observed, Words};
+use crate::ranges::{Observed, Ranges};
+use crate::words::{DEPTH_MAX, Words};
 
 /// A network, ready to run at any size.
 pub(crate) struct Plan {
@@ -22,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) factors: Vec<usize>,
     /// First layer of every section.
     pub(crate) sections: Vec<usize>,
-    /// Takes note of what goes through the layers, while scales are being found.
+    /// Takes note of what goes through the layers, while ranges are being found.
     pub(crate) observed: Option<Observed>,
     pub(crate) layers: Vec<PlanLayer>,
 }
@@ -88,12 +89,13 @@ impl Plan {
 impl Plan {
     /// The same with 16-bit integers in all 3x3 layers over maps that are narrow enough, but for the last one: its
     /// errors would be the picture's.
-    pub(crate) fn with_words(mut self, observed: &Observed) -> Self {
+    pub(crate) fn with_words(mut self, ranges: &Ranges) -> Self {
         let last = self.layers.len() - 1;
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if index < last && layer.method == Method::Winograd && layer.depth <= DEPTH_MAX {
                 let shape = (&layer.panels[..], layer.depth);
-                layer.words = Words::new((observed, index), &layer.weights, shape);
+                let of = (ranges, index);
+                layer.words = Words::new(of, &layer.weights, shape, self.kernels);
             }
             if layer.words.is_some() {
                 layer.weights = Buffer::zeroed(0);

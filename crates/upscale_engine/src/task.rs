@@ -14,9 +14,9 @@ use crate::plan::{Method, PlanLayer};
 use crate::products::Products;
 use crate::schedule::Work;
 use crate::tiles;
-use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW, kernel_row};
+use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW};
 use crate::word_tiles;
-use crate::words::Words;
+use crate::words::{Words, transform_row};
 use crate::{narrow, picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
@@ -41,11 +41,10 @@ impl Scratch {
     pub(crate) fn new(job: &Job<'_>) -> Self {
         let tiles = job.extent.segment_tiles;
         let all_tiles = tiles * job.extent.task_rows;
-        let products = job
-            .plan
-            .layers
-            .iter()
-            .map(|layer| Products::new(all_tiles, layer.depth, layer.channels).size());
+        let tiled = job.plan.layers.iter();
+        let tiled = tiled.filter(|layer| layer.method == Method::Winograd);
+        let products =
+            tiled.map(|layer| Products::new(all_tiles, layer.depth, layer.channels).size());
         let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
         Self {
             products: Buffer::zeroed(products.max().unwrap_or(0)),
@@ -132,13 +131,9 @@ fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket
 /// One row of positions of a layer's weights.
 #[inline(always)]
 fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: &PlanLayer) {
-    let matrix = layer.matrix();
     let mut rows = job.write_weights(ticket.weights_slot, ticket.segment);
-    for at in (0..matrix).step_by(L::WIDTH) {
-        let kernels = lanes.load_line(layer.taps(), at, matrix);
-        let line = kernel_row(lanes, kernels, ticket.segment);
-        lanes.store_line(line, WINDOW, &mut rows, (at, matrix));
-    }
+    let numbers = (&mut *rows, layer.matrix());
+    transform_row(lanes, layer.taps(), ticket.segment, numbers);
 }
 
 /// The segment's pixel rows of one row of tiles of the layer's output that lie in the picture.

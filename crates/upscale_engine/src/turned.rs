@@ -10,6 +10,7 @@ use crate::ensemble::Orientation;
 use crate::error::UpscaleError;
 use crate::executor::Executor;
 use crate::network::{Activation, Layer, Network, PICTURE};
+use crate::ranges::Ranges;
 use crate::run::{Cancelled, Sink};
 use crate::upscale::rows_of;
 use crate::winograd::TILE;
@@ -46,6 +47,7 @@ impl Network {
         }
         let shuffle = self.last_shuffle();
         turn_outputs(network.layers.last_mut()?, shuffle);
+        network.ranges = self.ranges.clone().map(Ranges::turned);
         Some(network)
     }
 }

@@ -1,25 +1,21 @@
 //! 16-bit integers in Winograd's domain: products of a 3x3 layer in half the instructions, at an eighth of an 8-bit
 //! level of error (measured: `tests/precision.rs`).
 //!
-//! Transformed inputs are multiplied by a scale per position, found once on a rendered picture, and rounded; weights
+//! Transformed inputs are multiplied by a scale per position, made of `ranges.rs`, and rounded; weights
 //! by a scale per position and output channel. Sums are exact 32-bit integers and cannot overflow: inputs are at most
 //! 2^15 in magnitude and the weights of one output sum up to at most [`WEIGHTS_SUM_MAX`] in magnitude. An input
 //! that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
 //! so that results stay the same however a picture is cut.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use upscale_simd::{Buffer, Computation, Kernels, Lanes};
 
-use upscale_simd::{Buffer, CHANNEL_UNIT, Lanes, Portable};
-
-use crate::products::Products;
+use crate::ranges::Ranges;
 use crate::winograd::{POSITIONS, WINDOW, kernel_row};
 
 /// The largest 16-bit integer.
 pub(crate) const WORD_MAX: f32 = 32_767.0;
 /// 65,535 x 32,768 is below 2^31.
 const WEIGHTS_SUM_MAX: f32 = 65_535.0;
-/// How much larger than on the rendered picture an input may be before its tile is scaled down.
-const HEADROOM: f32 = 1.5;
 /// Beyond, a weight's share of [`WEIGHTS_SUM_MAX`] is too small: such layers stay in single precision.
 pub(crate) const DEPTH_MAX: usize = 64;
 
@@ -34,67 +30,34 @@ pub(crate) struct Words {
     pub(crate) channels: usize,
 }
 
-/// The largest magnitude of a layer's transformed inputs at every position, as bits: those of numbers that are not
-/// negative have the same order.
-pub(crate) struct Observed(Vec<[AtomicU32; POSITIONS]>);
-
-impl Observed {
-    pub(crate) fn new(layers: usize) -> Self {
-        let zeros = || std::array::from_fn(|_| AtomicU32::new(0));
-        Self((0..layers).map(|_| zeros()).collect())
-    }
-
-    /// Notes the transformed inputs of some tiles.
-    pub(crate) fn note(&self, layer: usize, shape: &Products, products: &[f32], depth: usize) {
-        for (position, largest) in self.0[layer].iter().enumerate() {
-            let rows = products[shape.position(position)..].chunks(shape.tile_stride);
-            let values = rows.take(shape.tiles).flat_map(|row| &row[..depth]);
-            let found = values.fold(0.0_f32, |found, value| found.max(value.abs()));
-            largest.fetch_max(found.to_bits(), Ordering::Relaxed);
-        }
-    }
-
-    /// None where a layer has seen nothing that scales could be made of.
-    fn input_scales(&self, layer: usize) -> Option<[f32; POSITIONS]> {
-        let magnitudes = self.0[layer].each_ref();
-        let magnitudes = magnitudes.map(|bits| f32::from_bits(bits.load(Ordering::Relaxed)));
-        let largest = magnitudes.iter().copied().fold(0.0, f32::max);
-        let usual = largest.is_normal() && largest < 1e30;
-        // A position at which nothing was seen has a range all the same.
-        usual.then(|| magnitudes.map(|m| WORD_MAX / (HEADROOM * m.max(largest / 1024.0))))
-    }
-}
-
 impl Words {
-    /// The words of a layer whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where
-    /// the layer has to stay in single precision.
+    /// The words of layer `layer` of a network whose nine taps are `taps`, each `[panel][input channel][output channel]`;
+    /// none where the layer has to stay in single precision.
     pub(crate) fn new(
-        (observed, layer): (&Observed, usize),
+        (ranges, layer): (&Ranges, usize),
         taps: &[f32],
         (panels, depth): (&[usize], usize),
+        kernels: Kernels,
     ) -> Option<Self> {
-        let input_scales = observed.input_scales(layer)?;
+        let input_scales = ranges.input_scales(layer)?;
         let channels: usize = panels.iter().sum();
-        let matrix = depth * channels;
-        let numbers = transformed(taps, matrix)?;
-        let mut words = Self {
+        let words = Self {
             input_scales,
             sum_scales: vec![0.0; POSITIONS * channels],
-            weights: Buffer::zeroed(POSITIONS * matrix / 2),
+            weights: Buffer::zeroed(POSITIONS * depth * channels / 2),
             channels,
         };
-        for position in 0..POSITIONS {
-            let numbers = &numbers[position * matrix..][..matrix];
-            let mut first = 0;
-            for &panel in panels {
-                words.quantize(position, numbers, (first, panel), depth);
-                first += panel;
-            }
-        }
-        Some(words)
+        kernels.call(Quantizing {
+            taps,
+            panels,
+            depth,
+            words,
+        })
     }
 
-    /// One panel of one position: `[input channel][output channel]`.
+    /// One panel of one position: `numbers` are `[input channel][output channel]`, the panel's first output channel
+    /// is `first`.
+    #[inline(always)]
     fn quantize(
         &mut self,
         position: usize,
@@ -102,7 +65,6 @@ impl Words {
         (first, panel): (usize, usize),
         depth: usize,
     ) {
-        let numbers = &numbers[first * depth..][..panel * depth];
         let (mut largest, mut sums) = (vec![0.0_f32; panel], vec![0.0_f32; panel]);
         for row in numbers.chunks_exact(panel) {
             for ((largest, sum), value) in largest.iter_mut().zip(&mut sums).zip(row) {
@@ -122,9 +84,11 @@ impl Words {
         let rows = numbers.chunks_exact(2 * panel);
         for (pairs, rows) in pairs.chunks_exact_mut(panel).zip(rows) {
             let (even, odd) = rows.split_at(panel);
-            for (n, pair) in pairs.iter_mut().enumerate() {
-                let [even, odd] = [even[n], odd[n]].map(|v| (v * scales[n]).round() as i16 as u16);
-                *pair = f32::from_bits(u32::from(even) | u32::from(odd) << 16);
+            let both = even.iter().zip(odd).zip(&scales);
+            for (pair, ((even, odd), scale)) in pairs.iter_mut().zip(both) {
+                let even = (even * scale).round_ties_even() as i32 as u32;
+                let odd = (odd * scale).round_ties_even() as i32 as u32;
+                *pair = f32::from_bits(even & 0xFFFF | odd << 16);
             }
         }
         let sum_scales = &mut self.sum_scales[position * self.channels + first..];
@@ -143,19 +107,55 @@ impl Words {
     }
 }
 
-/// The 64 matrices of a layer; none if they are not finite.
-fn transformed(taps: &[f32], matrix: usize) -> Option<Vec<f32>> {
-    let lanes = Portable;
-    let mut numbers = vec![0.0; POSITIONS * matrix];
-    for at in (0..matrix).step_by(CHANNEL_UNIT / 2) {
-        let kernels = lanes.load_line(taps, at, matrix);
-        for (row, numbers) in numbers.chunks_exact_mut(WINDOW * matrix).enumerate() {
-            let line = kernel_row(lanes, kernels, row);
-            lanes.store_line(line, WINDOW, numbers, (at, matrix));
+/// The 64 matrices of a layer, transformed and rounded; a row of positions at a time, which stays in the second cache.
+struct Quantizing<'a> {
+    taps: &'a [f32],
+    panels: &'a [usize],
+    depth: usize,
+    words: Words,
+}
+
+impl Computation for Quantizing<'_> {
+    /// None where a number is not finite.
+    type Output = Option<Words>;
+
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, lanes: L) -> Option<Words> {
+        let matrix = self.depth * self.words.channels;
+        let mut numbers = vec![0.0; WINDOW * matrix];
+        for row in 0..WINDOW {
+            transform_row(lanes, self.taps, row, (&mut numbers, matrix));
+            if !numbers.iter().all(|number| number.is_finite()) {
+                return None;
+            }
+            for (column, numbers) in numbers.chunks_exact(matrix).enumerate() {
+                let position = row * WINDOW + column;
+                let mut first = 0;
+                for &panel in self.panels {
+                    let numbers = &numbers[first * self.depth..][..panel * self.depth];
+                    self.words
+                        .quantize(position, numbers, (first, panel), self.depth);
+                    first += panel;
+                }
+            }
         }
+        Some(self.words)
     }
-    let all_finite = numbers.iter().all(|number| number.is_finite());
-    all_finite.then_some(numbers)
+}
+
+/// One row of positions of a layer's weights: eight matrices, one after another.
+#[inline(always)]
+pub(crate) fn transform_row<L: Lanes>(
+    lanes: L,
+    taps: &[f32],
+    row: usize,
+    (numbers, matrix): (&mut [f32], usize),
+) {
+    for at in (0..matrix).step_by(L::WIDTH) {
+        let kernels = lanes.load_line(taps, at, matrix);
+        let line = kernel_row(lanes, kernels, row);
+        lanes.store_line(line, WINDOW, numbers, (at, matrix));
+    }
 }
 
 #[cfg(test)]
@@ -165,11 +165,10 @@ mod tests {
     use upscale_core::{Pixels, Rows};
 
     use super::*;
-    use upscale_simd::Kernels;
-
     use crate::calibrate::fast_plan;
     use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
+    use crate::ranges::Observed;
     use crate::shapes::{Random, Shape};
     use crate::upscale::upscale;
     use crate::word_tiles::tile_scale;
@@ -201,8 +200,8 @@ mod tests {
         let mut exact = Plan::new(&network, kernels);
         exact.observed = Some(Observed::new(exact.layers.len()));
         run(&exact, &noise(30, 24, 1.0));
-        let observed = exact.observed.take().unwrap();
-        Plan::new(&network, kernels).with_words(&observed)
+        let ranges = Ranges(vec![exact.observed.take().unwrap().table()]);
+        Plan::new(&network, kernels).with_words(&ranges)
     }
 
     fn words(plan: &Plan) -> Vec<(usize, &Words)> {

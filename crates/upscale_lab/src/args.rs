@@ -24,7 +24,9 @@ pub(crate) enum Command {
     Whole(WholeArgs),
     /// What pictures of all shapes take beside the square of as many pixels.
     Shapes(ShapesArgs),
-    /// One picture of `shapes`.
+    /// What squares from an icon to the largest take, and how much of that is their pixels'.
+    Sizes(SizesArgs),
+    /// One picture of `shapes` or `sizes`.
     #[command(hide = true)]
     Shape(ShapeArgs),
     /// Draw README's picture: a scene like a photograph, damaged, enlarged by bicubic and by ours. Takes a minute.
@@ -97,6 +99,19 @@ pub(crate) struct ShapesArgs {
     /// Pictures of nothing but noise, 16 bits a sample, with alpha: the largest files.
     #[arg(long)]
     pub(crate) noise: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SizesArgs {
+    /// 2 or 4.
+    #[arg(long, default_value = "4", value_parser = parse_scale)]
+    pub(crate) scale: Scale,
+    /// Runs of each size; the one of least time is shown.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

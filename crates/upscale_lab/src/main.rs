@@ -8,6 +8,7 @@ mod eval;
 mod print;
 mod samples;
 mod shapes;
+mod sizes;
 mod stages;
 mod whole;
 
@@ -21,6 +22,7 @@ fn main() -> anyhow::Result<()> {
         Command::Stages(args) => stages::stages(&args),
         Command::Whole(args) => whole::whole(&args),
         Command::Shapes(args) => shapes::shapes(&args),
+        Command::Sizes(args) => sizes::sizes(&args),
         Command::Shape(args) => shapes::shape(&args),
         Command::Photograph { file } => eval::photograph::write(&file),
         Command::Samples { folder } => samples::write(&folder),

@@ -26,17 +26,17 @@ const MEMORY_BYTES_MAX: u64 = 350 << 20;
 
 /// What one picture took, as the child says it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Cost {
-    width: usize,
-    height: usize,
+pub(crate) struct Cost {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     scale: usize,
     /// Processor seconds of the whole process after its start, and of the stages.
-    seconds: f64,
+    pub(crate) seconds: f64,
     decode: f64,
     network: f64,
     check: f64,
     encode: f64,
-    memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     result_bytes: usize,
     /// Of the samples and a byte for each row.
     raw_bytes: usize,
@@ -82,7 +82,7 @@ fn sizes(pixels: u64, only: Option<u64>) -> Vec<(usize, usize)> {
 }
 
 /// Waves along both sides: the same kind of picture in every shape.
-fn waves(width: usize, height: usize) -> Rgb8 {
+pub(crate) fn waves(width: usize, height: usize) -> Rgb8 {
     Rgb8::paint(width, height, |x, y| {
         let wave = |at: usize, length: f64| 50.0 * (at as f64 / length).sin();
         let level = 128.0 + wave(x, 9.0) + wave(y, 11.0);
@@ -111,7 +111,7 @@ fn noise(width: usize, height: usize) -> anyhow::Result<Vec<u8>> {
     Ok(file)
 }
 
-fn in_a_process_of_its_own(file: &Path, scale: Scale) -> anyhow::Result<Cost> {
+pub(crate) fn in_a_process_of_its_own(file: &Path, scale: Scale) -> anyhow::Result<Cost> {
     let program = env::current_exe()?;
     let scale = scale.factor().to_string();
     let mut command = Command::new(program);

@@ -1,0 +1,42 @@
+//! The networks that ship, read when they are first asked for: a process that upscales one picture needs one of six.
+
+use upscale_core::Look;
+
+use crate::error::ModelError;
+use crate::network::Network;
+use crate::ranges::Ranges;
+
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// One network that ships, chosen by `build.rs`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shipped {
+    /// A weight file.
+    pub(crate) weights: &'static [u8],
+    /// Its layers, trained for finer detail.
+    pub(crate) crisp: Option<&'static [u8]>,
+    /// Its [`Ranges`]; none: they are found anew.
+    pub(crate) ranges: Option<&'static [u8]>,
+}
+
+impl Shipped {
+    /// Whether there are weights for this look.
+    pub(crate) fn has(&self, look: Look) -> bool {
+        look == Look::Faithful || self.crisp.is_some()
+    }
+
+    /// The network in this look.
+    ///
+    /// # Errors
+    /// [`ModelError`] when the embedded bytes do not fit this program.
+    pub(crate) fn read(&self, look: Look) -> Result<Network, ModelError> {
+        let mut network = Network::read(self.weights)?;
+        let layers = network.layers.len();
+        if let (Some(crisp), true) = (self.crisp, look != Look::Faithful) {
+            network = network.mixed(&Network::read(crisp)?, look.crisp_share())?;
+        }
+        let ranges = self.ranges.map(|file| Ranges::parse(file, layers));
+        network.ranges = ranges.transpose()?;
+        Ok(network)
+    }
+}
