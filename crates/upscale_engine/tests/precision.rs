@@ -69,7 +69,7 @@ fn what_ships_differs_by_one_level_at_most_almost_everywhere() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    let source = picture(131, 47);
+    let source = picture(131, 67);
     for scale in Scale::ALL {
         let expected = upscale(Precision::Fast, 1, &source, scale);
         for threads in [2, 3, 7] {
@@ -77,4 +77,12 @@ fn any_number_of_threads_gives_the_same_bits() {
             assert!(given == expected, "{scale:?} {threads} threads");
         }
     }
+}
+
+/// Integers would take longer to make than they save.
+#[test]
+fn small_pictures_are_exact() {
+    let source = picture(90, 90);
+    let exact = upscale(Precision::Exact, 1, &source, Scale::X4);
+    assert!(exact == upscale(Precision::Fast, 1, &source, Scale::X4));
 }

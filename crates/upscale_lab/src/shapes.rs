@@ -8,7 +8,6 @@ use png::{BitDepth, ColorType, Compression, Encoder};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use upscale_core::{Parameters, Scale, limits::source_pixels_max};
-use upscale_engine::bench::processor_seconds;
 use upscale_image::raster::Rgb8;
 use upscale_pipeline::{PictureOptions, processor, status_bytes, upscale_image};
 
@@ -30,7 +29,7 @@ pub(crate) struct Cost {
     pub(crate) width: usize,
     pub(crate) height: usize,
     scale: usize,
-    /// Processor seconds of the whole process after its start, and of the stages.
+    /// Processor seconds from bytes to bytes, in the one thread there is, and of the stages.
     pub(crate) seconds: f64,
     decode: f64,
     network: f64,
@@ -129,7 +128,7 @@ pub(crate) fn shape(args: &ShapeArgs) -> anyhow::Result<()> {
     let parameters = Parameters::at(args.scale);
     let options = PictureOptions::shipped(parameters, 1, processor)?;
     let source = fs::read(&args.file)?;
-    let before = processor_seconds();
+    let before = processor();
     let upscaled = upscale_image(&source, &options, &mut |_| ())?;
     let (spent, facts) = (upscaled.spent, upscaled.facts);
     let pixel_bytes = usize::from(facts.channels) * usize::from(facts.depth / 8);
@@ -138,7 +137,7 @@ pub(crate) fn shape(args: &ShapeArgs) -> anyhow::Result<()> {
         width: upscaled.source_size.0 as usize,
         height: upscaled.source_size.1 as usize,
         scale: args.scale.factor(),
-        seconds: processor_seconds() - before,
+        seconds: (processor() - before).as_secs_f64(),
         decode: spent.decode.as_secs_f64(),
         network: spent.network.as_secs_f64(),
         check: spent.check.as_secs_f64(),

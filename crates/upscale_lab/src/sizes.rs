@@ -39,10 +39,9 @@ pub(crate) fn sizes(args: &SizesArgs) -> anyhow::Result<()> {
 }
 
 fn sides(scale: Scale) -> Vec<usize> {
-    let cap = source_pixels_max(Parameters::at(scale)) as f64;
-    let mut sides = SIDES.to_vec();
-    sides.push(cap.sqrt() as usize);
-    sides
+    let largest = (source_pixels_max(Parameters::at(scale)) as f64).sqrt() as usize;
+    let smaller = SIDES.into_iter().filter(|side| *side < largest);
+    smaller.chain([largest]).collect()
 }
 
 /// What one pixel more takes.
