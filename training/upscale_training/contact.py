@@ -29,7 +29,7 @@ def strip(clean: Picture, damage_name: str, network: Network, side: int) -> Pict
     scale = network.architecture.scale
     damage = next(one for one in DAMAGES if one.name == damage_name)
     small = damage.make(clean, scale)
-    ours = network_enlarger(network, damage.true)
+    ours = network_enlarger(network, damage.matched)
     versions = {
         "bicubic": interpolate("bicubic")(small, scale),
         "Lanczos3": interpolate("lanczos3")(small, scale),
