@@ -39,6 +39,7 @@ mod shapes;
 mod shipped;
 mod shuffle;
 mod sigmoid;
+mod sleepers;
 mod task;
 mod tiles;
 mod turned;

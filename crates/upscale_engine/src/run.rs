@@ -10,12 +10,13 @@ use upscale_simd::FlushDenormals;
 use crate::error::UpscaleError;
 use crate::job::{Job, Output, Ticket};
 use crate::schedule::{Task, Work};
+use crate::sleepers::{Need, Sleepers};
 use crate::task::{Computing, Scratch};
 use crate::winograd::TILE;
 
-/// Rounds of a waiting loop before the thread offers its core to others: other threads are rarely late by more
-/// than a few microseconds, unless the machine is busy with something else.
-const SPINS: u32 = 2_000;
+/// Rounds of a waiting loop before the thread sleeps: other threads are rarely late by more than a few microseconds, unless the
+/// machine is busy with something else or has fewer cores than there are threads.
+const SPINS: u32 = 500;
 
 /// Anyone who takes finished rows.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(Rows<'_>) -> ControlFlow<()>;
@@ -31,6 +32,19 @@ struct Progress {
     /// Rows of tiles that the sink has taken.
     delivered: AtomicUsize,
     stop: AtomicBool,
+    sleepers: Sleepers,
+}
+
+impl Progress {
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.sleepers.wake_all();
+    }
+
+    fn has_finished(&self, tasks: &[Task], task: usize) -> bool {
+        let segments = tasks.get(task).map(|task| task.segments.len());
+        segments.is_some_and(|all| self.finished[task].load(Ordering::Acquire) as usize == all)
+    }
 }
 
 /// The calling thread's other duty.
@@ -58,6 +72,7 @@ pub(crate) fn run(
             .collect(),
         delivered: AtomicUsize::new(if sink.is_some() { 0 } else { usize::MAX / 2 }),
         stop: AtomicBool::new(false),
+        sleepers: Sleepers::default(),
     };
     let delivery = sink.map(|sink| Delivery {
         sink,
@@ -94,7 +109,7 @@ struct StopOnPanic<'a>(&'a Progress);
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.stop.store(true, Ordering::Relaxed);
+            self.0.stop();
         }
     }
 }
@@ -140,16 +155,34 @@ impl<'a, 'b> Worker<'a, 'b> {
                 scratch: &mut scratch,
                 ticket: &ticket,
             });
-            self.progress.finished[task].fetch_add(1, Ordering::Release);
+            self.finish_segment(task);
             self.deliver();
         }
-        let last = self.job.schedule.last_tasks.len();
-        self.wait(|worker| {
-            worker
-                .delivery
-                .as_ref()
-                .is_none_or(|delivery| delivery.next == last)
-        });
+        while let Some(tasks) = self.next_delivery() {
+            let need = Need {
+                tasks,
+                delivered: 0,
+            };
+            if !self.wait(need) {
+                break;
+            }
+            self.deliver();
+        }
+    }
+
+    fn finish_segment(&self, task: usize) {
+        let before = self.progress.finished[task].fetch_add(1, Ordering::Release);
+        // Others wait for whole tasks.
+        if before as usize + 1 == self.job.schedule.tasks[task].segments.len() {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let (progress, tasks) = (self.progress, &self.job.schedule.tasks);
+        let delivered = progress.delivered.load(Ordering::Acquire);
+        let has_finished = |task| progress.has_finished(tasks, task);
+        progress.sleepers.wake(has_finished, delivered);
     }
 
     /// The next segment no one has taken, with its task; `counted` are the tasks before it and their segments.
@@ -181,10 +214,9 @@ impl<'a, 'b> Worker<'a, 'b> {
             }
             _ => 0,
         };
-        let places = self.places;
-        self.wait(|worker| {
-            let delivered = worker.progress.delivered.load(Ordering::Acquire);
-            delivered + places > last_row && worker.has_finished(needs)
+        self.wait(Need {
+            tasks: needs,
+            delivered: (last_row + 1).saturating_sub(self.places),
         })
     }
 
@@ -192,8 +224,7 @@ impl<'a, 'b> Worker<'a, 'b> {
     fn has_finished(&mut self, needs: usize) -> bool {
         let tasks = &self.job.schedule.tasks;
         while self.finished < needs {
-            let done = self.progress.finished[self.finished].load(Ordering::Acquire);
-            if (done as usize) < tasks[self.finished].segments.len() {
+            if !self.progress.has_finished(tasks, self.finished) {
                 return false;
             }
             self.finished += 1;
@@ -201,29 +232,60 @@ impl<'a, 'b> Worker<'a, 'b> {
         true
     }
 
-    /// Spins until `there` holds; false when the job is to stop.
-    fn wait(&mut self, there: impl Fn(&mut Self) -> bool) -> bool {
+    /// Waits until the need is met; false when the job is to stop.
+    fn wait(&mut self, need: Need) -> bool {
         let mut spins = 0;
         loop {
             if self.should_stop() {
                 return false;
             }
-            if there(self) {
+            if self.is_met(need) {
                 return true;
             }
             self.deliver();
             spins += 1;
             if spins < SPINS {
                 std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+                continue;
             }
+            let (progress, need) = (self.progress, self.next_need(need));
+            progress.sleepers.sleep(need, || {
+                progress.stop.load(Ordering::Relaxed) || self.is_met(need)
+            });
         }
+    }
+
+    fn is_met(&mut self, need: Need) -> bool {
+        let delivered = self.progress.delivered.load(Ordering::Acquire);
+        delivered >= need.delivered && self.has_finished(need.tasks)
+    }
+
+    /// What a thread sleeps for: the one that delivers is to wake for a row as well, and waits for no one else to deliver.
+    fn next_need(&self, need: Need) -> Need {
+        let Some(row) = self.next_delivery() else {
+            return need;
+        };
+        let waits_for_rows = self.progress.delivered.load(Ordering::Acquire) < need.delivered;
+        Need {
+            tasks: if waits_for_rows {
+                row
+            } else {
+                row.min(need.tasks)
+            },
+            delivered: 0,
+        }
+    }
+
+    /// Tasks that must be finished before the next row of tiles is surely there; none where this thread has none to deliver.
+    fn next_delivery(&self) -> Option<usize> {
+        let tasks = &self.job.schedule.last_tasks;
+        let delivery = self.delivery.as_ref()?;
+        tasks.get(delivery.next).map(|task| task + 1)
     }
 
     fn should_stop(&self) -> bool {
         if (self.cancelled)() {
-            self.progress.stop.store(true, Ordering::Relaxed);
+            self.progress.stop();
         }
         self.progress.stop.load(Ordering::Relaxed)
     }
@@ -234,21 +296,20 @@ impl<'a, 'b> Worker<'a, 'b> {
             return;
         };
         let tasks = &self.job.schedule.last_tasks;
-        while delivery.next < tasks.len() && self.has_finished_task(tasks[delivery.next]) {
+        while delivery.next < tasks.len() && self.is_finished(tasks[delivery.next]) {
             if delivery.hand_on(self.job).is_break() {
-                self.progress.stop.store(true, Ordering::Relaxed);
+                self.progress.stop();
                 break;
             }
-            self.progress
-                .delivered
-                .store(delivery.next, Ordering::Release);
+            let delivered = &self.progress.delivered;
+            delivered.store(delivery.next, Ordering::Release);
+            self.wake();
         }
         self.delivery = Some(delivery);
     }
 
-    fn has_finished_task(&self, task: usize) -> bool {
-        let done = self.progress.finished[task].load(Ordering::Acquire);
-        done as usize == self.job.schedule.tasks[task].segments.len()
+    fn is_finished(&self, task: usize) -> bool {
+        self.progress.has_finished(&self.job.schedule.tasks, task)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Shapes(ShapesArgs),
     /// What squares from an icon to the largest take, and how much of that is their pixels'.
     Sizes(SizesArgs),
+    /// What a picture takes with 1 to 32 threads, beside one thread.
+    Threads(ThreadsArgs),
     /// One picture of `shapes` or `sizes`.
     #[command(hide = true)]
     Shape(ShapeArgs),
@@ -115,6 +117,25 @@ pub(crate) struct SizesArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadsArgs {
+    /// Side of the square picture, in pixels.
+    #[arg(long, default_value_t = 384, value_name = "N", value_parser = sides)]
+    pub(crate) side: usize,
+    /// Runs with each number of threads.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
+    /// Print one JSON array.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A side from 1 to 2,048.
+fn sides(text: &str) -> Result<usize, String> {
+    let side = text.parse().ok().filter(|side| (1..=2_048).contains(side));
+    side.ok_or_else(|| format!("{text} is no number from 1 to 2048"))
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod samples;
 mod shapes;
 mod sizes;
 mod stages;
+mod threads;
 mod whole;
 
 use clap::Parser;
@@ -23,6 +24,7 @@ fn main() -> anyhow::Result<()> {
         Command::Whole(args) => whole::whole(&args),
         Command::Shapes(args) => shapes::shapes(&args),
         Command::Sizes(args) => sizes::sizes(&args),
+        Command::Threads(args) => threads::threads(&args),
         Command::Shape(args) => shapes::shape(&args),
         Command::Photograph { file } => eval::photograph::write(&file),
         Command::Samples { folder } => samples::write(&folder),
