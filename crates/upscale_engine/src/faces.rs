@@ -12,9 +12,9 @@ use std::ops::ControlFlow;
 use upscale_core::{Condition, Pixels, Rows, Scale};
 
 use crate::engine::{Engine, EngineOptions};
-use crate::ensemble::Orientation;
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
+use crate::orientation::Orientation;
 use crate::shipped::FACES;
 
 pub use cascade::{Cascade, DETECTOR_MODEL, Window};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use upscale_core::Pixels;
 use upscale_simd::{Ahead, ReadLease, SharedRows, WriteLease};
 
-use crate::narrow::Narrow;
+use crate::needed::Narrow;
 use crate::network::Map;
 use crate::plan::{Method, Plan, PlanLayer};
 use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS, Work};

@@ -6,6 +6,7 @@
 use upscale_simd::{CHANNEL_UNIT, Lanes, ReadLease};
 
 use crate::finish::{Joined, finish_line};
+use crate::needed::{Line, Narrow};
 use crate::plan::PlanLayer;
 use crate::products::Products;
 use crate::winograd::{POSITIONS, TILE, WINDOW, crosswise, inputs, outputs};
@@ -13,72 +14,6 @@ use crate::winograd::{POSITIONS, TILE, WINDOW, crosswise, inputs, outputs};
 /// The eight points of a line of inputs of which only the second is not zero, as multiples of it: what
 /// [`inputs`] comes to, for powers of two are multiplied without rounding.
 const LONE: [f32; WINDOW] = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, -1.0];
-/// The last point counts for the last output of a tile alone.
-const LAST_UNUSED_MAX: usize = TILE - 1;
-
-/// What a tile has of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Narrow {
-    /// Points that count, in columns and in rows: first and end.
-    columns: (usize, usize),
-    rows: (usize, usize),
-    line: Line,
-}
-
-/// Whether a picture is a line of pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
-    No,
-    /// One pixel wide.
-    Standing,
-    /// One pixel high.
-    Lying,
-}
-
-impl Narrow {
-    /// All products of every tile.
-    pub(crate) const WHOLE: Self = Self {
-        columns: (0, WINDOW),
-        rows: (0, WINDOW),
-        line: Line::No,
-    };
-
-    /// For a map of that many columns and rows.
-    pub(crate) fn of(width: usize, height: usize) -> Self {
-        let line = match (width, height) {
-            (1, _) => Line::Standing,
-            (_, 1) => Line::Lying,
-            _ => Line::No,
-        };
-        Self {
-            columns: points(width, line == Line::Standing),
-            rows: points(height, line == Line::Lying),
-            line,
-        }
-    }
-
-    /// Whether any pixel of the picture needs the products at `position`.
-    pub(crate) fn needs(self, position: usize) -> bool {
-        let (row, column) = (position / WINDOW, position % WINDOW);
-        (self.rows.0..self.rows.1).contains(&row)
-            && (self.columns.0..self.columns.1).contains(&column)
-    }
-
-    /// Whether the functions of this file are to be used.
-    pub(crate) fn is_line(self) -> bool {
-        self.line != Line::No
-    }
-}
-
-/// The points that count in a picture of `size` pixels; the first is zero where the picture is a line.
-fn points(size: usize, is_line: bool) -> (usize, usize) {
-    let end = if size <= LAST_UNUSED_MAX {
-        WINDOW - 1
-    } else {
-        WINDOW
-    };
-    (usize::from(is_line), end)
-}
 
 /// A window of one line, transformed along that line.
 #[derive(Clone, Copy)]

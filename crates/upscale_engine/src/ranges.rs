@@ -8,8 +8,9 @@ use upscale_core::Estimate;
 use crate::error::ModelError;
 use crate::products::Products;
 use crate::winograd::{POSITIONS, WINDOW};
-use crate::words::WORD_MAX;
 
+/// The largest 16-bit integer.
+pub(crate) const WORD_MAX: f32 = 32_767.0;
 /// How much larger than was ever noted an input may be before its tile is scaled down.
 const HEADROOM: f32 = 1.5;
 /// Bytes of a layer in a file: a number in single precision, little-endian, for every position.

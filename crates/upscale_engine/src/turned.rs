@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use upscale_core::{Pixels, Rows};
 
-use crate::ensemble::Orientation;
 use crate::error::UpscaleError;
 use crate::executor::Executor;
 use crate::network::{Activation, Layer, Network, PICTURE};
+use crate::orientation::Orientation;
 use crate::ranges::Ranges;
 use crate::run::{Cancelled, Sink};
 use crate::upscale::rows_of;

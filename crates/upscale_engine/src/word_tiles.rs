@@ -4,8 +4,9 @@
 use upscale_simd::{CHANNEL_UNIT, Lanes, ReadLease};
 
 use crate::products::Products;
+use crate::ranges::WORD_MAX;
 use crate::winograd::{POSITIONS, TILE, WINDOW, columns, crosswise, inputs, outputs};
-use crate::words::{WORD_MAX, Words};
+use crate::words::Words;
 
 /// What makes a tile with such a largest magnitude fit: 1 or a power of two below. NaN where nothing does.
 pub(crate) fn tile_scale(largest: f32) -> f32 {

@@ -9,11 +9,9 @@
 
 use upscale_simd::{Buffer, Computation, Kernels, Lanes};
 
-use crate::ranges::Ranges;
+use crate::ranges::{Ranges, WORD_MAX};
 use crate::winograd::{POSITIONS, WINDOW, kernel_row};
 
-/// The largest 16-bit integer.
-pub(crate) const WORD_MAX: f32 = 32_767.0;
 /// 65,535 x 32,768 is below 2^31.
 const WEIGHTS_SUM_MAX: f32 = 65_535.0;
 /// Beyond, a weight's share of [`WEIGHTS_SUM_MAX`] is too small: such layers stay in single precision.

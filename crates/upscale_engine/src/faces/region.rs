@@ -170,7 +170,7 @@ pub(super) fn crop(source: &Pixels, area: &Area) -> Pixels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ensemble::Orientation;
+    use crate::orientation::Orientation;
 
     fn face(left: f32, top: f32, side: f32) -> Face {
         Face {
