@@ -7,7 +7,7 @@
 # the compiler's own version, from which it is built: in the toolchain (`rustup component add rust-src`) or in RUST_LIBRARY (`…/library` of
 # Debian's rust-src), with LLVM's unwinder as an archive (Debian: libunwind-14-dev of the target's architecture; gcc's own asks
 # glibc for help). For x86-64 it needs musl-gcc (Debian: musl-tools), for ARM a cross compiler and musl for it
-# (gcc-aarch64-linux-gnu, musl-dev:arm64 after `dpkg --add-architecture arm64`). The root needs root and, on another processor, its emulator
+# (gcc-aarch64-linux-gnu, musl-dev:arm64 after `dpkg --add-architecture arm64`). The chroot needs root and, on another processor, its emulator
 # (qemu-user-static).
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -23,24 +23,23 @@ const DIFFERENCE_MAX: f64 = 0.25 / 255.0;
 /// The network's plan in 16-bit integers where that is safe and faster, else in single precision. What ships has its
 /// ranges in a file, and its safety in this file's tests; another network shows both here, in two runs.
 pub(crate) fn fast_plan(network: &Network, kernels: Kernels) -> Plan {
-    let exact = Plan::new(network, kernels);
+    let mut exact = Plan::new(network, kernels);
     if !kernels.has_words() {
         return exact;
     }
     if let Some(ranges) = &network.ranges {
         return exact.with_words(ranges);
     }
-    let (expected, table) = observe(network, kernels);
+    let (expected, table) = observe(&mut exact);
     let fast = Plan::new(network, kernels).with_words(&Ranges(vec![table]));
     let is_close = difference(&run(&fast, &picture()), &expected) <= DIFFERENCE_MAX;
     if is_close { fast } else { exact }
 }
 
-/// What the network makes of the picture in single precision, and how large its numbers get.
-fn observe(network: &Network, kernels: Kernels) -> (Vec<f32>, Table) {
-    let mut plan = Plan::new(network, kernels);
+/// What a plan in single precision makes of the picture, and how large its numbers get.
+fn observe(plan: &mut Plan) -> (Vec<f32>, Table) {
     plan.observed = Some(Observed::new(plan.layers.len()));
-    let made = run(&plan, &picture());
+    let made = run(plan, &picture());
     let table = plan.observed.take().map(|observed| observed.table());
     (made, table.unwrap_or_default())
 }
@@ -172,7 +171,7 @@ mod tests {
             .iter()
             .flat_map(|n| conditions.iter().map(move |c| (n, c)))
         {
-            let found = observe(&network.folded(*condition), kernels).1;
+            let found = observe(&mut Plan::new(&network.folded(*condition), kernels)).1;
             for (mine, found) in table
                 .as_flattened_mut()
                 .iter_mut()

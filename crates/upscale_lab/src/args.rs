@@ -122,7 +122,7 @@ pub(crate) struct SizesArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ThreadsArgs {
     /// Side of the square picture, in pixels.
-    #[arg(long, default_value_t = 384, value_name = "N", value_parser = sides)]
+    #[arg(long, default_value_t = 384, value_name = "N", value_parser = parse_side)]
     pub(crate) side: usize,
     /// Runs with each number of threads.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -133,7 +133,7 @@ pub(crate) struct ThreadsArgs {
 }
 
 /// A side from 1 to 2,048.
-fn sides(text: &str) -> Result<usize, String> {
+fn parse_side(text: &str) -> Result<usize, String> {
     let side = text.parse().ok().filter(|side| (1..=2_048).contains(side));
     side.ok_or_else(|| format!("{text} is no number from 1 to 2048"))
 }
