@@ -2,11 +2,11 @@
 
 use std::arch::x86_64::{
     __m256, _MM_HINT_T0, _MM_HINT_T1, _mm_packs_epi32, _mm_prefetch, _mm_storeu_si128,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_andnot_ps, _mm256_castps_si256, _mm256_castsi256_ps,
     _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtps_epi32, _mm256_div_ps,
-    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps,
-    _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32, _mm256_storeu_ps,
-    _mm256_sub_ps,
+    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_madd_epi16, _mm256_max_ps,
+    _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
+    _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 use crate::block::Block;
@@ -16,7 +16,7 @@ use crate::lanes::{Computation, Lanes, Registers};
 /// Proof that the CPU has AVX2 and FMA: only [`Avx2::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2 {
-    /// Whether it has AVX-VNNI as well.
+    /// Whether it has AVX-VNNI as well, and [`Registers::dot_words`] uses it.
     vnni: bool,
 }
 
@@ -64,7 +64,19 @@ fn add_products(a: __m256, b: __m256, mut c: __m256) -> __m256 {
 /// As [`gemm::multiply`].
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,avxvnni")]
-unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx2, block: &Block) {
+unsafe fn multiply_words_vnni<const ROWS: usize, const PANEL: usize>(block: &Block) {
+    // A constant here, so that no product asks for it.
+    let lanes = Avx2 { vnni: true };
+    // SAFETY: the caller keeps the same promise.
+    unsafe { gemm::multiply::<Avx2, true, ROWS, PANEL>(lanes, block) }
+}
+
+/// # Safety
+/// As [`gemm::multiply`].
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(block: &Block) {
+    let lanes = Avx2 { vnni: false };
     // SAFETY: the caller keeps the same promise.
     unsafe { gemm::multiply::<Avx2, true, ROWS, PANEL>(lanes, block) }
 }
@@ -74,15 +86,26 @@ impl Registers for Avx2 {
     const WIDTH: usize = 8;
     const PANEL_MAX: usize = 2;
 
+    /// Without AVX-VNNI too: `vpmaddwd` and `vpaddd` do 16 products where `vfmadd` does 8, and three ports share them.
     #[inline(always)]
     fn has_words(self) -> bool {
-        self.vnni
+        true
     }
 
     #[inline(always)]
     unsafe fn dot_words(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: the caller promises AVX-VNNI.
-        unsafe { add_products(a, b, c) }
+        // SAFETY: the token proves AVX2 and, where it says so, AVX-VNNI.
+        unsafe {
+            if self.vnni {
+                return add_products(a, b, c);
+            }
+            let [a, b, c] = [
+                _mm256_castps_si256(a),
+                _mm256_castps_si256(b),
+                _mm256_castps_si256(c),
+            ];
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_madd_epi16(a, b), c))
+        }
     }
 
     #[inline(always)]
@@ -133,13 +156,13 @@ impl Registers for Avx2 {
         self,
         block: &Block,
     ) {
-        if WORDS {
-            assert!(self.vnni);
-            // SAFETY: the token and the assertion prove the features; the rest is the caller's promise.
-            unsafe { multiply_words::<ROWS, PANEL>(self, block) }
-        } else {
-            // SAFETY: the token proves the features; the rest is the caller's promise.
-            unsafe { multiply_rows::<ROWS, PANEL>(self, block) }
+        // SAFETY: the token proves the features; the rest is the caller's promise.
+        unsafe {
+            match WORDS {
+                true if self.vnni => multiply_words_vnni::<ROWS, PANEL>(block),
+                true => multiply_words::<ROWS, PANEL>(block),
+                false => multiply_rows::<ROWS, PANEL>(self, block),
+            }
         }
     }
 
@@ -212,5 +235,80 @@ impl Lanes for Avx2 {
     fn whole(self, a: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
         unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(a)) }
+    }
+
+    #[inline(always)]
+    fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instructions.
+        unsafe {
+            let sign = _mm256_set1_ps(-0.0);
+            _mm256_max_ps(_mm256_andnot_ps(sign, a), _mm256_andnot_ps(sign, b))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPTH: usize = 5;
+    const ROWS: usize = 3;
+
+    /// Pairs of 16-bit integers, the largest among them.
+    fn pairs(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let pair = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from_bits(if state % 7 == 0 { 0x8000_7fff } else { state })
+        };
+        (0..count).map(pair).collect()
+    }
+
+    /// By the definition: sums of both products of every pair, modulo 2^32.
+    fn expected(input: &[f32], weights: &[f32]) -> Vec<u32> {
+        let halves = |pair: f32| [pair.to_bits() as i16, (pair.to_bits() >> 16) as i16];
+        let sum = |(row, lane): (usize, usize)| {
+            (0..DEPTH).fold(0_i32, |sum, k| {
+                let (a, b) = (
+                    halves(input[row * DEPTH + k]),
+                    halves(weights[k * 16 + lane]),
+                );
+                (0..2).fold(sum, |sum, i| {
+                    sum.wrapping_add(i32::from(a[i]) * i32::from(b[i]))
+                })
+            }) as u32
+        };
+        (0..ROWS)
+            .flat_map(|row| (0..16).map(move |lane| (row, lane)))
+            .map(sum)
+            .collect()
+    }
+
+    #[test]
+    fn words_are_multiplied_alike_with_and_without_avx_vnni() {
+        let Some(found) = Avx2::detect() else {
+            println!("left out: this CPU has no AVX2");
+            return;
+        };
+        let (input, weights) = (pairs(ROWS * DEPTH, 1), pairs(DEPTH * 16, 2));
+        for vnni in [false, found.vnni] {
+            let mut output = vec![0.0_f32; ROWS * 16];
+            let block = Block {
+                input: input.as_ptr(),
+                input_stride: DEPTH,
+                weights: weights.as_ptr(),
+                depth: DEPTH,
+                output: output.as_mut_ptr(),
+                output_stride: 16,
+                start: std::ptr::null(),
+                start_stride: 0,
+                next: std::ptr::null(),
+                ahead: std::ptr::null(),
+            };
+            // SAFETY: three rows of five pairs times five pairs of registers into three pairs of registers, as allocated.
+            unsafe { Avx2 { vnni }.multiply::<true, ROWS, 2>(&block) };
+            let bits: Vec<u32> = output.iter().map(|sum| sum.to_bits()).collect();
+            assert_eq!(bits, expected(&input, &weights), "AVX-VNNI: {vnni}");
+        }
     }
 }
