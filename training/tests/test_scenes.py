@@ -10,7 +10,7 @@ import torch
 from conftest import drawn_picture
 from upscale_training import degrade
 from upscale_training.camera import Camera, photographed
-from upscale_training.condition import CLEAN, NONE, SILENT, UNKNOWN, source_inputs, source_numbers
+from upscale_training.condition import CLEAN, NONE, SILENT, UNKNOWN, source_inputs, source_numbers, told
 from upscale_training.data import Pictures
 from upscale_training.estimate import (
     NOISE_MAX,
@@ -73,6 +73,19 @@ def test_numbers_of_noise_and_softness_are_those_of_the_engine():
     found = shares(torch.tensor([7.0]), torch.tensor([0.8]))
     torch.testing.assert_close(levels(found), torch.tensor([[7.0, 0.8]]))
     assert source_numbers(torch.tensor([[-3.0, 9.0]])).tolist() == [[pytest.approx(NONE), 1.0]]
+
+
+def test_nothing_is_said_of_noise_that_may_be_texture():
+    generator = torch.Generator().manual_seed(3)
+    threads = torch.rand(1, 1, 131, 131, generator=generator) - 0.5
+    taps = torch.tensor([1.0, 3.0, 3.0, 1.0])
+    cloth = 0.5 + 0.01 * torch.nn.functional.conv2d(threads, torch.outer(taps, taps)[None, None]).expand(1, 3, -1, -1)
+    estimator = load_estimator(SHIPPED)
+    noise, softness = told(estimator, cloth)[0].tolist()
+    assert noise == SILENT
+    assert softness > NONE
+    sensor = cloth + 0.06 * torch.randn(cloth.shape, generator=generator)
+    assert told(estimator, sensor)[0, 0] > 0.5
 
 
 def test_a_camera_with_nothing_wrong_is_a_bicubic_shrink():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .estimate import shares
+from .estimate import Estimator, features, levels, may_be_texture, shares
 
 # Numbers of the file alone, and of the file and the picture; the width of the hidden layer for each.
 FILE_INPUTS, SOURCE_INPUTS = 4, 6
@@ -61,3 +61,13 @@ def source_inputs(noise: float | None, softness: float | None) -> tuple[float, f
     """The two inputs for noise in levels of 255 and softness in pixels; `None` is unknown."""
     known = source_numbers(shares(torch.tensor([noise or 0.0]), torch.tensor([softness or 0.0])))[0].tolist()
     return tuple(SILENT if one is None else number for one, number in zip((noise, softness), known, strict=True))
+
+
+@torch.no_grad()
+def told(estimator: Estimator, picture: Tensor) -> Tensor:
+    """[n, 3, h, w] in 0..1 to the two inputs [n, 2] by the estimator: of what may be texture, nothing is said of noise."""
+    found = features(picture)
+    said = estimator(found)
+    numbers = source_numbers(said)
+    numbers[may_be_texture(found, levels(said)[:, 0]), 0] = SILENT
+    return numbers

@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from .condition import CLEAN, SILENT, UNKNOWN, source_numbers
-from .estimate import SIDE_MIN, Estimator, features, load_estimator
+from .condition import CLEAN, SILENT, UNKNOWN, told
+from .estimate import SIDE_MIN, Estimator, load_estimator
 from .network import Network
 from .resize import resize_8bit, to_8bit
 from .train import averaged
@@ -86,7 +86,7 @@ def estimated(small: NDArray[np.uint8], estimator: Estimator) -> tuple[float, fl
     if min(small.shape[:2]) < SIDE_MIN:
         return SILENT, SILENT
     batch = torch.from_numpy(small.copy()).permute(2, 0, 1)[None].float() / 255.0
-    noise, softness = source_numbers(estimator(features(batch)))[0].tolist()
+    noise, softness = told(estimator, batch)[0].tolist()
     return noise, softness
 
 

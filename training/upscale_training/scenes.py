@@ -16,9 +16,9 @@ from torch import Tensor
 
 from . import condition, degrade
 from .camera import Camera, photographed
-from .condition import SILENT, source_numbers
+from .condition import SILENT, told
 from .data import Pictures
-from .estimate import Estimator, features
+from .estimate import Estimator
 from .mixture import MILD, PLAIN, STRONG, Group, Mixture, some_kernels
 
 SIDES = (64, 80, 96)
@@ -182,7 +182,7 @@ def scene_groups(
     """`count` scenes, each cut into `crops` patches under the scene's condition."""
     side = max(int(draw.choice(scenes.sides or SIDES)), -(-patch // 16) * 16)
     shot, scale = seen(pictures, draw, kinds_of(count, draw, scenes), side, scenes), pictures.scale
-    said = source_numbers(estimator(features(shot.small)))
+    said = told(estimator, shot.small)
     numbers = torch.cat([shot.file, silenced(said, draw, scenes)], dim=1)
     groups = []
     for place in range(count):

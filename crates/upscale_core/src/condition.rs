@@ -17,6 +17,9 @@ pub struct Estimate {
     pub noise: f32,
     /// Sigma of the Gaussian that would soften a sharp picture as much, in pixels; 0 to [`Self::SOFTNESS_MAX`].
     pub softness: f32,
+    /// What reads as noise may as well be texture: the networks are told nothing of noise then, for told a cloth is noise
+    /// they smear it.
+    pub may_be_texture: bool,
 }
 
 impl Estimate {
@@ -28,12 +31,21 @@ impl Estimate {
     pub const NONE: Self = Self {
         noise: 0.0,
         softness: 0.0,
+        may_be_texture: false,
     };
 
-    /// Noise and softness as the networks read them: 0.2 for none, up to 1; noise by its logarithm.
+    /// Noise and softness as the networks read them: 0.2 for none, up to 1; noise by its logarithm, 0 where it may be
+    /// texture.
     fn inputs(self) -> [f32; 2] {
         let noise = (1.0 + self.noise.max(0.0)).log2() / (1.0 + Self::NOISE_MAX).log2();
-        [noise, self.softness / Self::SOFTNESS_MAX].map(|share| 0.2 + 0.8 * share.clamp(0.0, 1.0))
+        let [noise, softness] = [noise, self.softness / Self::SOFTNESS_MAX]
+            .map(|share| 0.2 + 0.8 * share.clamp(0.0, 1.0));
+        [if self.may_be_texture { 0.0 } else { noise }, softness]
+    }
+
+    /// The noise that there surely is, in levels.
+    fn sure_noise(self) -> f32 {
+        if self.may_be_texture { 0.0 } else { self.noise }
     }
 }
 
@@ -85,7 +97,7 @@ impl Condition {
     /// lossless gains 0.6 dB at 4x and 1.4 dB at 2x, at noise 20 quality 30 gains 1.7 and 2.9 dB.
     #[must_use]
     pub fn file_inputs(self) -> [f32; 4] {
-        let noise = self.estimate.map_or(0.0, |estimate| estimate.noise);
+        let noise = self.estimate.map_or(0.0, Estimate::sure_noise);
         match self.compression {
             Compression::Quantised { .. } => self.compression.inputs(),
             _ if noise >= 14.0 => QUALITY_30.inputs(),
@@ -196,7 +208,11 @@ mod tests {
     #[test]
     fn noise_counts_by_its_logarithm_and_both_end_at_one() {
         let with = |noise, softness| {
-            let estimate = Some(Estimate { noise, softness });
+            let estimate = Some(Estimate {
+                noise,
+                softness,
+                ..Estimate::NONE
+            });
             let [.., noise, softness] = Condition {
                 estimate,
                 ..Condition::CLEAN
@@ -213,7 +229,11 @@ mod tests {
     #[test]
     fn what_reads_clean_is_not_restored_and_neither_is_what_nothing_is_known_of() {
         let restored = |noise, softness| {
-            let estimate = Some(Estimate { noise, softness });
+            let estimate = Some(Estimate {
+                noise,
+                softness,
+                ..Estimate::NONE
+            });
             Condition {
                 estimate,
                 ..Condition::UNKNOWN
@@ -226,6 +246,7 @@ mod tests {
             let estimate = Some(Estimate {
                 noise: 9.0,
                 softness,
+                ..Estimate::NONE
             });
             Condition {
                 estimate,
@@ -237,11 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn networks_are_told_nothing_of_noise_that_may_be_texture() {
+        let with = |may_be_texture| Condition {
+            compression: Compression::Lossless,
+            estimate: Some(Estimate {
+                noise: 13.0,
+                softness: 0.4,
+                may_be_texture,
+            }),
+        };
+        let ([.., noise, softness], [.., silent, same]) =
+            (with(false).inputs(), with(true).inputs());
+        assert!(noise > 0.2 && silent == 0.0 && softness == same);
+        assert_eq!(with(false).file_inputs(), QUALITY_75.inputs());
+        assert_eq!(with(true).file_inputs(), Compression::Lossless.inputs());
+        assert!(with(true).is_to_restore());
+    }
+
+    #[test]
     fn a_noisy_picture_is_a_coarse_jpeg_to_networks_that_know_no_noise() {
         let inputs = |compression, noise| {
             let estimate = Some(Estimate {
                 noise,
-                softness: 0.0,
+                ..Estimate::NONE
             });
             Condition {
                 compression,

@@ -157,9 +157,13 @@ mod tests {
     }
 
     fn estimates() -> Vec<Estimate> {
-        let pairs = NOISES
-            .into_iter()
-            .flat_map(|noise| SOFTNESSES.map(|softness| Estimate { noise, softness }));
+        let pairs = NOISES.into_iter().flat_map(|noise| {
+            SOFTNESSES.map(|softness| Estimate {
+                noise,
+                softness,
+                ..Estimate::NONE
+            })
+        });
         pairs.collect()
     }
 
@@ -191,7 +195,7 @@ mod tests {
         }
         let hardest = Estimate {
             noise: Estimate::NOISE_MAX,
-            softness: 0.0,
+            ..Estimate::NONE
         };
         let estimates = [None, Some(Estimate::NONE), Some(hardest)];
         let conditions: Vec<_> = estimates.into_iter().flat_map(files).collect();
@@ -240,7 +244,11 @@ mod tests {
                 let mut upto = |most: f32| most * random.unit();
                 let subsampling = [Subsampling::None, Subsampling::Quarter][upto(1.999) as usize];
                 let (noise, softness) = (upto(25.0), upto(2.2));
-                let estimate = Some(Estimate { noise, softness });
+                let estimate = Some(Estimate {
+                    noise,
+                    softness,
+                    ..Estimate::NONE
+                });
                 let network = network.folded(condition(upto(200.0), subsampling, estimate));
                 let fast = fast_plan(&network, kernels);
                 assert!(

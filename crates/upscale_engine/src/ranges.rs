@@ -167,7 +167,11 @@ mod tests {
     fn between_the_steps_lies_their_mean() {
         let ranges = Ranges((0..TABLES).map(|n| vec![[n as f32; POSITIONS]]).collect());
         let at = |noise, softness| {
-            let found = ranges.at(Some(Estimate { noise, softness }));
+            let found = ranges.at(Some(Estimate {
+                noise,
+                softness,
+                ..Estimate::NONE
+            }));
             assert_eq!(found.0.len(), 1);
             found.0[0][0][63]
         };

@@ -41,6 +41,7 @@ const CONDITIONS: [Condition; 4] = [
         estimate: Some(Estimate {
             noise: 7.0,
             softness: 0.8,
+            ..Estimate::NONE
         }),
     },
 ];

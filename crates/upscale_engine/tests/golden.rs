@@ -75,6 +75,7 @@ fn condition(inputs: &[f32]) -> Condition {
         Some(&[noise, softness]) if noise > 0.0 => Some(Estimate {
             noise: (share(noise) * (1.0 + Estimate::NOISE_MAX).log2()).exp2() - 1.0,
             softness: share(softness) * Estimate::SOFTNESS_MAX,
+            ..Estimate::NONE
         }),
         _ => None,
     };
@@ -195,7 +196,7 @@ fn a_look_is_for_pictures_that_are_restored_and_the_faithful_one_is_the_restorin
     let noisy = Condition {
         estimate: Some(Estimate {
             noise: 9.0,
-            softness: 0.0,
+            ..Estimate::NONE
         }),
         ..Condition::CLEAN
     };

@@ -14,6 +14,8 @@ use self::regression::Regression;
 const SIDE_MIN: usize = 24;
 /// The smallest amplitude, in levels, that a logarithm tells from none.
 const FLOOR: f32 = 0.05;
+/// Levels from which on noise that may be texture is told from noise.
+const TEXTURE_NOISE_MIN: f32 = 2.0;
 
 /// Noise and softness of a picture of 1 or 3 channels in `[0, 1]`; `None` where a side is shorter than 24 pixels.
 #[must_use]
@@ -22,7 +24,10 @@ pub fn estimate(picture: &Pixels) -> Option<Estimate> {
         return None;
     }
     let regression = Regression::embedded()?;
-    Some(regression.estimate(&features(picture)))
+    let features = features(picture);
+    let mut found = regression.estimate(&features);
+    found.may_be_texture = found.noise >= TEXTURE_NOISE_MIN && grain::may_be_texture(&features);
+    Some(found)
 }
 
 /// The numbers that the regression reads, in the order of `estimate.py`.

@@ -162,6 +162,7 @@ mod tests {
             estimate: Some(Estimate {
                 noise: 10.0,
                 softness: 1.0,
+                ..Estimate::NONE
             }),
             ..Condition::UNKNOWN
         };

@@ -1,6 +1,6 @@
 //! What blocks of 8 x 8 pixels say: contrast between neighbours, between pairs, in colour; quantiles over the blocks.
 
-use super::{Codes, log, luma, quantiles};
+use super::{Codes, FLOOR, log, luma, quantiles};
 
 const BLOCK: usize = 8;
 /// A block with more pixels than this share at the ends of the range is clipped: its noise cannot be seen.
@@ -9,6 +9,9 @@ const CLIPPED_MAX: f32 = 0.2;
 const USEFUL_MIN: usize = 4;
 /// The share of blocks with the least coarse contrast: what contrast they have left is mostly noise.
 const CALM_SHARE: f64 = 0.15;
+/// Of the finest luma's square, the colours' at most, and of the straight bands' square the finest luma's at most.
+const TEXTURE_TINT_MAX: f32 = 0.1;
+const TEXTURE_FINE_MAX: f32 = 0.19;
 
 /// Mean squares of Haar's bands in one block, each in the scale that white noise of deviation 1 gives 1.
 #[derive(Clone, Copy, Default)]
@@ -79,6 +82,21 @@ pub(super) fn features(codes: &Codes) -> Vec<f32> {
     found.extend(CALM.map(|band| log(mean(&useful, band).sqrt())));
     found.extend(MEANS.map(|band| log(mean(&all, band).sqrt())));
     found
+}
+
+/// Whether what reads as noise may be texture: alike in all colours, as light and shade are and a sensor's noise is not, and
+/// fading towards the finest detail, as white noise does not. Squares, in the calmest blocks: measured in `estimate.py`.
+pub(super) fn may_be_texture(features: &[f32]) -> bool {
+    let calm_at = 2 + QUANTILES
+        .iter()
+        .map(|(_, shares)| shares.len())
+        .sum::<usize>();
+    let square = |place: usize| {
+        let log = features.get(calm_at + place).copied().unwrap_or(0.0);
+        (log.exp2() - FLOOR).powi(2)
+    };
+    let [finest, straight, tint] = [0, 1, 4].map(square);
+    tint < TEXTURE_TINT_MAX * finest && finest < TEXTURE_FINE_MAX * straight
 }
 
 fn mean(blocks: &[Block], band: Band) -> f32 {

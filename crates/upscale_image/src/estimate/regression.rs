@@ -60,6 +60,7 @@ impl Regression {
         Estimate {
             noise: (share(0) * (1.0 + NOISE_MAX).log2()).exp2() - 1.0,
             softness: share(1) * SOFTNESS_MAX,
+            ..Estimate::NONE
         }
     }
 }

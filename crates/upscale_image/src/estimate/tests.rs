@@ -85,3 +85,38 @@ fn pure_noise_is_noise_and_gray_is_judged_as_colour_of_equal_parts() {
     assert!(reported.noise > 10.0, "{reported:?}");
     assert_eq!(estimate(&gray), Some(reported));
 }
+
+/// A cloth as a lens shows it: light and shade by chance, softened over four pixels, alike in all colours.
+fn cloth(side: usize, mut random: impl FnMut() -> f32) -> Vec<f32> {
+    let threads: Vec<f32> = (0..side * side).map(|_| random()).collect();
+    let at = |x: usize, y: usize| threads[y % side * side + x % side];
+    let row =
+        |x: usize, y: usize| at(x, y) + 3.0 * at(x + 1, y) + 3.0 * at(x + 2, y) + at(x + 3, y);
+    let light =
+        |x: usize, y: usize| row(x, y) + 3.0 * row(x, y + 1) + 3.0 * row(x, y + 2) + row(x, y + 3);
+    let all = (0..side * side).map(|i| (i % side, i / side));
+    all.map(|(x, y)| 0.5 + 0.01 * light(x, y)).collect()
+}
+
+#[test]
+fn a_cloth_may_be_texture_and_the_noise_of_a_sensor_is_noise() {
+    let mut state = 1_u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 16_777_216.0 - 0.5
+    };
+    let side = 128;
+    let cloth = cloth(side, &mut random);
+    let noise: Vec<f32> = (0..side * side * 3).map(|_| 0.2 * random()).collect();
+    let judged = |level: &dyn Fn(usize) -> f32| {
+        estimate(&drawn(side, side, 3, level)).expect("it is large enough")
+    };
+    let plain = judged(&|i| cloth[i / 3]);
+    assert!(plain.noise > 2.0 && plain.may_be_texture, "{plain:?}");
+    for noisy in [
+        judged(&|i| cloth[i / 3] + noise[i]),
+        judged(&|i| 0.5 + noise[i]),
+    ] {
+        assert!(noisy.noise > 2.0 && !noisy.may_be_texture, "{noisy:?}");
+    }
+}
