@@ -65,7 +65,7 @@ def source_inputs(noise: float | None, softness: float | None) -> tuple[float, f
 
 @torch.no_grad()
 def told(estimator: Estimator, picture: Tensor) -> Tensor:
-    """[n, 3, h, w] in 0..1 to the two inputs [n, 2] by the estimator: of what may be texture, nothing is said of noise."""
+    """[n, 3, h, w] in 0..1 to the two inputs [n, 2]; where noise may be texture, nothing is said of it."""
     found = features(picture)
     said = estimator(found)
     numbers = source_numbers(said)
