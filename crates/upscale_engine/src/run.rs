@@ -139,12 +139,16 @@ impl<'a, 'b> Worker<'a, 'b> {
         let mut scratch = Scratch::new(self.job);
         // One ticket more than is being worked on: what it reads is fetched ahead.
         let mut counted = (0, 0);
-        let mut upcoming = self.take(&mut counted);
-        while let Some((task, ticket)) = upcoming {
+        let mut upcoming = None;
+        while let Some((task, ticket)) = upcoming.take().or_else(|| self.take(&mut counted)) {
             if !self.ready(task) {
                 break;
             }
-            upcoming = self.take(&mut counted);
+            // Rows are handed on with no ticket in hand: the others would soon wait for that one, and did for as long as the
+            // sink took (S at 4x to a PNG: a third of the time with two threads).
+            if !self.is_delivery_due() {
+                upcoming = self.take(&mut counted);
+            }
             scratch.ahead.clear();
             if let Some((_, next)) = &upcoming {
                 self.job.look_ahead(next, true, &mut scratch.ahead);
@@ -156,7 +160,9 @@ impl<'a, 'b> Worker<'a, 'b> {
                 ticket: &ticket,
             });
             self.finish_segment(task);
-            self.deliver();
+            if upcoming.is_none() {
+                self.deliver();
+            }
         }
         while let Some(tasks) = self.next_delivery() {
             let need = Need {
@@ -242,7 +248,9 @@ impl<'a, 'b> Worker<'a, 'b> {
             if self.is_met(need) {
                 return true;
             }
-            self.deliver();
+            if self.is_out_of_rows(need) {
+                self.deliver();
+            }
             spins += 1;
             if spins < SPINS {
                 std::hint::spin_loop();
@@ -256,24 +264,21 @@ impl<'a, 'b> Worker<'a, 'b> {
     }
 
     fn is_met(&mut self, need: Need) -> bool {
-        let delivered = self.progress.delivered.load(Ordering::Acquire);
-        delivered >= need.delivered && self.has_finished(need.tasks)
+        !self.is_out_of_rows(need) && self.has_finished(need.tasks)
     }
 
-    /// What a thread sleeps for: the one that delivers is to wake for a row as well, and waits for no one else to deliver.
+    /// Whether the rows of the output are all in use, so that it waits for the sink.
+    fn is_out_of_rows(&self, need: Need) -> bool {
+        self.progress.delivered.load(Ordering::Acquire) < need.delivered
+    }
+
+    /// What a thread sleeps for: the one that delivers waits for no one else to deliver, but for the row that it hands on.
     fn next_need(&self, need: Need) -> Need {
-        let Some(row) = self.next_delivery() else {
-            return need;
-        };
-        let waits_for_rows = self.progress.delivered.load(Ordering::Acquire) < need.delivered;
-        Need {
-            tasks: if waits_for_rows {
-                row
-            } else {
-                row.min(need.tasks)
-            },
+        let row = self.next_delivery().filter(|_| self.is_out_of_rows(need));
+        row.map_or(need, |tasks| Need {
+            tasks,
             delivered: 0,
-        }
+        })
     }
 
     /// Tasks that must be finished before the next row of tiles is surely there; none where this thread has none to deliver.
@@ -306,6 +311,12 @@ impl<'a, 'b> Worker<'a, 'b> {
             self.wake();
         }
         self.delivery = Some(delivery);
+    }
+
+    /// Whether rows wait for this thread to hand them on.
+    fn is_delivery_due(&self) -> bool {
+        let next = self.next_delivery();
+        next.is_some_and(|tasks| self.is_finished(tasks - 1))
     }
 
     fn is_finished(&self, task: usize) -> bool {
