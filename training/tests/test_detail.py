@@ -11,7 +11,7 @@ from torch.nn.functional import avg_pool2d
 
 from test_network import stirred
 from upscale_training.data import Pictures
-from upscale_training.detail import DetailRun, Photos, grid, lacking, too_smooth
+from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.train import Recipe
@@ -44,6 +44,19 @@ def test_a_grid_is_no_contrast():
     # What lies anywhere, and what is the same everywhere, are none.
     noise = torch.randn(1, 3, 96, 96, generator=draw) * 0.03
     assert grid(noise, 4) < 0.1 and grid(torch.full((1, 3, 96, 96), 0.5), 4) == 0.0
+
+
+def test_a_grid_whose_sign_follows_the_picture_is_one():
+    draw = torch.Generator().manual_seed(3)
+    rough = torch.nn.functional.interpolate(torch.randn(2, 1, 40, 40, generator=draw), scale_factor=4, mode="bicubic")
+    clean = (0.5 + 0.1 * rough + 0.02 * torch.randn(2, 1, 160, 160, generator=draw)).expand(-1, 3, -1, -1)
+    dots = torch.tensor([[1.0, 0.2, 0.2, 0.2], *[[0.2, -0.4, -0.4, -0.2]] * 3]).tile(40, 40)
+    drawn = clean + 0.05 * dots * rough.sign()
+    assert grid(drawn - clean, 4) < 0.2 < comb(drawn, clean, 4).min()
+    # Other noise of the same strength stands out nowhere.
+    noisy = clean + 0.02 * torch.randn(2, 1, 160, 160, generator=draw)
+    assert comb(clean, clean, 4).max() == 0.0
+    assert comb(noisy, clean, 4).max() < 0.2
 
 
 @pytest.mark.usefixtures("small_scenes")

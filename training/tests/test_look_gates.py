@@ -51,7 +51,7 @@ def test_what_reads_clean_is_the_clean_networks_in_every_look():
 
 def seen() -> dict[str, dict[str, np.ndarray]]:
     """Marks that every gate lets pass."""
-    good = {name: np.array([30.0, 0.9, 0.8, 0.0, 0.0]) for name in ("bicubic", "faithful", "natural", "crisp")}
+    good = {name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1]) for name in ("bicubic", "faithful", "natural", "crisp")}
     return {where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean")}
 
 
@@ -64,6 +64,7 @@ def test_every_gate_can_fail():
         ("text, clean", "crisp", 0): 29.8,
         ("RealSR", "natural", 3): 0.2,
         ("RealSR", "crisp", 4): 0.6,
+        ("DRealSR", "crisp", 5): 0.5,
     }
     for (where, name, place), value in worse.items():
         found = seen()
@@ -79,5 +80,5 @@ def test_marks_are_of_every_version_and_their_mean():
     small = Row("clean").make(clean, 2)
     made = {name: interpolate("bicubic") for name in ("bicubic", "faithful")}
     one = marks(clean, small, made, 2)
-    assert set(one) == set(made) and one["bicubic"].shape == (5,)
+    assert set(one) == set(made) and one["bicubic"].shape == (6,)
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])

@@ -110,13 +110,17 @@ def export(
     start: Path | None = None,
     share: float = 1.0,
     mixed_into: Path | None = None,
+    name: str = "",
 ) -> tuple[Path, Recipe, dict]:
     """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights.
+
+    `name` is the recipe's where none is given.
 
     Weights that are `mixed_into` those of another file ship without its condition; their golden pair is of the half.
     """
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     recipe = Recipe(**state["recipe"])
+    recipe = replace(recipe, name=name or recipe.name)
     if start:
         state["average"] = mixed(state["average"], load_weights(start)[0], share)
         state["started_from"] += f", and mixed with it in the end: {share:g} of the trained weights"
@@ -201,11 +205,11 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="weights to mix in, those that training started from")
     parser.add_argument("--mixed-into", type=Path, help="weights of whose looks these are: their condition is left out")
     parser.add_argument("--share", type=float, default=1.0, help="of the trained weights, where --start is given")
+    parser.add_argument("--name", default="", help="of the files; the recipe's where none is given")
     arguments = parser.parse_args()
     commit = current_commit()
-    path, recipe, state = export(
-        arguments.checkpoint, arguments.out, commit, arguments.start, arguments.share, arguments.mixed_into
-    )
+    mixing = arguments.start, arguments.share, arguments.mixed_into
+    path, recipe, state = export(arguments.checkpoint, arguments.out, commit, *mixing, arguments.name)
     figures = table(arguments.eval, [path]) if arguments.eval else "Not measured at this export."
     text = card(path, recipe, state, arguments.data, commit, figures, arguments.mixed_into)
     (arguments.out / f"{recipe.name}.md").write_text(text, encoding="utf-8")

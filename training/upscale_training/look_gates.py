@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from . import detail
 from .bed import Picture, drawn_sets
 from .condition import CLEAN
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
@@ -32,8 +33,9 @@ INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 7
 FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
 # SSIM of realesr-general-x4v3 on the same pairs.
 GENERAL = {"RealSR": 0.783, "DRealSR": 0.815}
-# Text and graphics against the faithful look, decibels; a grid in levels; the mean colour's distance, ΔE of CIE 1976.
-DRAWN_LOSS_MAX, GRID_MAX, COLOUR_MAX = 0.1, 0.1, 0.5
+# Text and graphics against the faithful look, decibels; a grid in levels; the mean colour's distance, ΔE of CIE 1976;
+# how far a spectrum may stand out at the source's own frequencies, in factors of e (Real-ESRGAN's x4plus: 0.15).
+DRAWN_LOSS_MAX, GRID_MAX, COLOUR_MAX, COMB_MAX = 0.1, 0.1, 0.5, 0.25
 
 Marks = dict[str, np.ndarray]
 
@@ -48,6 +50,12 @@ def grid(one: Picture, other: Picture, scale: int) -> float:
     height, width = (length // scale * scale for length in difference.shape)
     places = difference[:height, :width].reshape(height // scale, scale, width // scale, scale).mean(axis=(0, 2))
     return float(np.abs(places - places.mean()).max())
+
+
+def comb(one: Picture, clean: Picture, scale: int) -> float:
+    """`detail.comb` of two pictures."""
+    batches = (torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255.0 for picture in (one, clean))
+    return float(detail.comb(*batches, scale)[0])
 
 
 def colour_distance(one: Picture, other: Picture) -> float:
@@ -78,11 +86,18 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
 
 
 def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
-    """PSNR-Y, SSIM, fine detail, grid and colour distance to the faithful look, by method."""
+    """PSNR-Y, SSIM, fine detail, grid and colour distance to the faithful look, comb, by method."""
     pictures = {name: enlarger(small, scale) for name, enlarger in made.items()}
     faithful = pictures["faithful"]
     return {
-        name: np.array([*judged(clean, one, scale), grid(one, faithful, scale), colour_distance(one, faithful)])
+        name: np.array(
+            [
+                *judged(clean, one, scale),
+                grid(one, faithful, scale),
+                colour_distance(one, faithful),
+                comb(one, clean, scale),
+            ]
+        )
         for name, one in pictures.items()
     }
 
@@ -129,6 +144,7 @@ def gates(found: dict[str, Marks]) -> list[Gate]:
             # Letters and lines do not lie evenly over the places: there a difference has a grid that no network drew.
             if not where.startswith(("text", "graphics")):
                 demands.append(Gate(f"{where}: {look}, grid", -one[look][3], -GRID_MAX))
+                demands.append(Gate(f"{where}: {look}, comb", -one[look][5], -COMB_MAX))
             demands.append(Gate(f"{where}: {look}, colour", -one[look][4], -COLOUR_MAX))
     return demands
 

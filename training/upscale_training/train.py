@@ -45,7 +45,8 @@ class Recipe:
     `scenes` of a step are damaged each by itself and judged by `estimator` (scenes.py), `crops` patches from each.
     The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
-    factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs.
+    factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
+    `comb`, what a factor of e more power at the input's own frequencies costs.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Recipe:
     psnr_share: float = 0.0
     contrast: float = 0.0
     grid: float = 10.0
+    comb: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 
