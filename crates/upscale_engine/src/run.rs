@@ -248,7 +248,7 @@ impl<'a, 'b> Worker<'a, 'b> {
             if self.is_met(need) {
                 return true;
             }
-            if self.is_out_of_rows(need) {
+            if self.presses(need) {
                 self.deliver();
             }
             spins += 1;
@@ -272,13 +272,38 @@ impl<'a, 'b> Worker<'a, 'b> {
         self.progress.delivered.load(Ordering::Acquire) < need.delivered
     }
 
-    /// What a thread sleeps for: the one that delivers waits for no one else to deliver, but for the row that it hands on.
+    /// Tasks after which a thread that waits, a ticket in its hand, hands rows on all the same: there are none left for it to
+    /// write to, or half of them wait for the sink. Were all of them left to wait, the thread that it waits for could wait for a
+    /// row itself.
+    fn pressing(&self, need: Need) -> Option<usize> {
+        let delivery = self.delivery.as_ref()?;
+        let more = if self.is_out_of_rows(need) {
+            0
+        } else {
+            self.places / 2
+        };
+        let tasks = &self.job.schedule.last_tasks;
+        tasks.get(delivery.next + more).map(|task| task + 1)
+    }
+
+    fn presses(&self, need: Need) -> bool {
+        self.pressing(need)
+            .is_some_and(|tasks| self.is_finished(tasks - 1))
+    }
+
+    /// What a thread sleeps for: the one that delivers waits for no one else to deliver.
     fn next_need(&self, need: Need) -> Need {
-        let row = self.next_delivery().filter(|_| self.is_out_of_rows(need));
-        row.map_or(need, |tasks| Need {
-            tasks,
-            delivered: 0,
-        })
+        match self.pressing(need) {
+            Some(row) if self.is_out_of_rows(need) => Need {
+                tasks: row,
+                delivered: 0,
+            },
+            Some(row) => Need {
+                tasks: row.min(need.tasks),
+                ..need
+            },
+            None => need,
+        }
     }
 
     /// Tasks that must be finished before the next row of tiles is surely there; none where this thread has none to deliver.
