@@ -44,4 +44,10 @@ pub enum UpscaleError {
         /// What failed, for logs.
         reason: String,
     },
+    /// The device that was to run the networks did not, or made something else than the CPU does.
+    #[error("the device: {reason}")]
+    Device {
+        /// What failed, for logs.
+        reason: String,
+    },
 }

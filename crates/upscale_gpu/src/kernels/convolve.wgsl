@@ -1,0 +1,156 @@
+// One convolution of SIDE x SIDE over maps side by side, its activation and what joins it. A workgroup makes EDGE x EDGE
+// pixels of 4 * OUT channels; each invocation a run of RUN pixels of them. Four channels of the inputs at a time stand in
+// workgroup memory. Every sum is taken in the same order whatever the tile: the bits are the same.
+// Before this text come SIDE, OUT and how maps are stored.
+
+const EDGE = 16u;
+const RUN = 4u;
+const INVOCATIONS = EDGE / RUN * EDGE;
+const WINDOW = EDGE + SIDE - 1u;
+const REACH = i32(SIDE / 2u);
+
+// Where a map, or the part of it that there is, lies in the arena: rows of `width` pixels of `columns` times four
+// channels, the first one at `x`, `y` of the map. Every pixel is read as `repeat` x `repeat` of them.
+struct Place {
+    offset: u32,
+    columns: u32,
+    x: i32,
+    y: i32,
+    width: u32,
+    repeat: u32,
+    spare_a: u32,
+    spare_b: u32,
+}
+
+struct Join {
+    place: Place,
+    kind: u32,
+    scale: f32,
+    spare_a: u32,
+    spare_b: u32,
+}
+
+struct Layer {
+    // First column and row that are made, and how many.
+    region: vec4<i32>,
+    // Columns and rows of the whole output map: beyond them all inputs are zero.
+    extent: vec2<i32>,
+    input_count: u32,
+    join_count: u32,
+    // Where these stand, in vectors of four.
+    weights: u32,
+    bias: u32,
+    slopes: u32,
+    activation: u32,
+    output: Place,
+    inputs: array<Place, INPUTS_MAX>,
+    joins: array<Join, JOINS_MAX>,
+}
+
+@group(0) @binding(0) var<storage, read_write> arena: array<Stored>;
+@group(0) @binding(1) var<storage, read> weights: array<vec4<f32>>;
+@group(0) @binding(2) var<uniform> layer: Layer;
+
+var<workgroup> window: array<vec4<f32>, WINDOW * WINDOW>;
+
+fn index_of(place: Place, at: vec2<i32>) -> u32 {
+    let inside = vec2<u32>(at - vec2<i32>(place.x, place.y));
+    return place.offset + (inside.y * place.width + inside.x) * place.columns;
+}
+
+// Zero beyond the picture, and where nothing that is kept looks.
+fn padded(input: Place, at: vec2<i32>, column: u32) -> vec4<f32> {
+    let end = min(layer.extent, layer.region.xy + layer.region.zw + vec2<i32>(REACH));
+    if any(at < vec2<i32>(0)) || any(at >= end) {
+        return vec4<f32>();
+    }
+    return unpack(arena[index_of(input, at / i32(input.repeat)) + column]);
+}
+
+fn sigmoid(value: vec4<f32>) -> vec4<f32> {
+    return 1.0 / (1.0 + exp(-value));
+}
+
+fn activated(value: vec4<f32>, column: u32) -> vec4<f32> {
+    switch layer.activation {
+        case 1u: {
+            return max(value, vec4<f32>());
+        }
+        case 2u: {
+            return select(value, value * weights[layer.slopes + column], value < vec4<f32>());
+        }
+        case 3u: {
+            return value * sigmoid(value);
+        }
+        default: {
+            return value;
+        }
+    }
+}
+
+fn joined(value: vec4<f32>, at: vec2<i32>, column: u32) -> vec4<f32> {
+    var sum = value;
+    for (var i = 0u; i < layer.join_count; i++) {
+        let join = layer.joins[i];
+        let other = unpack(arena[index_of(join.place, at) + column]);
+        if join.kind == 0u {
+            sum = sum * join.scale + other;
+        } else {
+            sum = (sum + other) * (sigmoid(sum) - 0.5);
+        }
+    }
+    return sum;
+}
+
+@compute @workgroup_size(EDGE / RUN, EDGE)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+    @builtin(local_invocation_index) index: u32,
+) {
+    let corner = layer.region.xy + vec2<i32>(group.xy * EDGE);
+    let first_out = group.z * OUT;
+    var sums: array<array<vec4<f32>, RUN>, OUT>;
+    for (var o = 0u; o < OUT; o++) {
+        for (var p = 0u; p < RUN; p++) {
+            sums[o][p] = weights[layer.bias + first_out + o];
+        }
+    }
+    var next = layer.weights + first_out * 4u;
+    for (var i = 0u; i < layer.input_count; i++) {
+        let input = layer.inputs[i];
+        for (var column = 0u; column < input.columns; column++) {
+            workgroupBarrier();
+            for (var k = index; k < WINDOW * WINDOW; k += INVOCATIONS) {
+                let offset = vec2<i32>(i32(k % WINDOW), i32(k / WINDOW)) - vec2<i32>(REACH);
+                window[k] = padded(input, corner + offset, column);
+            }
+            workgroupBarrier();
+            for (var tap = 0u; tap < SIDE * SIDE; tap++) {
+                let first = (local.y + tap / SIDE) * WINDOW + local.x * RUN + tap % SIDE;
+                for (var o = 0u; o < OUT; o++) {
+                    let a = weights[next + 4u * o];
+                    let b = weights[next + 4u * o + 1u];
+                    let c = weights[next + 4u * o + 2u];
+                    let d = weights[next + 4u * o + 3u];
+                    for (var p = 0u; p < RUN; p++) {
+                        let v = window[first + p];
+                        sums[o][p] += a * v.x + b * v.y + c * v.z + d * v.w;
+                    }
+                }
+                next += layer.output.columns * 4u;
+            }
+        }
+    }
+    let end = layer.region.xy + layer.region.zw;
+    for (var o = 0u; o < OUT; o++) {
+        let column = first_out + o;
+        for (var p = 0u; p < RUN; p++) {
+            let at = corner + vec2<i32>(i32(local.x * RUN + p), i32(local.y));
+            if all(at < end) && column < layer.output.columns {
+                let value = joined(activated(sums[o][p], column), at, column);
+                arena[index_of(layer.output, at) + column] = pack(value);
+            }
+        }
+    }
+}
