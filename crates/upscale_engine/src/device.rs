@@ -14,8 +14,7 @@ use crate::executor::{Executor, Precision};
 use crate::network::{Activation, Network};
 use crate::run::{Cancelled, Sink};
 
-/// Multiply-accumulates that a core does in about a tenth of a second. Pictures of fewer stay with the CPU: to hand them over
-/// saves nothing. And so many may be spent on checking what a device made.
+/// Multiply-accumulates that a core does in about a tenth of a second: so many may be spent on checking what a device made.
 const MACS_OF_A_MOMENT: usize = 8_000_000_000;
 /// Side of the piece that is compared, in source pixels.
 const PIECE_SIDE: usize = 16;
@@ -57,7 +56,10 @@ pub enum DeviceError {
     /// The sink, or the caller's `cancelled`, said stop.
     #[error("the upscale was cancelled")]
     Cancelled,
-    /// In words, for logs.
+    /// It is not for this picture, or not now; it may be for the next one. Why, in words, for logs.
+    #[error("{0}")]
+    Refused(String),
+    /// It broke. In words, for logs.
     #[error("{0}")]
     Failed(String),
 }
@@ -66,7 +68,14 @@ impl From<DeviceError> for UpscaleError {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::Cancelled => Self::Cancelled,
-            DeviceError::Failed(reason) => Self::Device { reason },
+            DeviceError::Refused(reason) => Self::Device {
+                reason,
+                is_broken: false,
+            },
+            DeviceError::Failed(reason) => Self::Device {
+                reason,
+                is_broken: true,
+            },
         }
     }
 }
@@ -114,11 +123,6 @@ impl Network {
     }
 }
 
-/// Whether a picture is worth handing over.
-pub(crate) fn suits(network: &Network, source: &Pixels) -> bool {
-    macs(network, source.width() * source.height()) >= MACS_OF_A_MOMENT
-}
-
 fn macs(network: &Network, pixels: usize) -> usize {
     pixels.saturating_mul(network.macs_per_pixel())
 }
@@ -162,7 +166,10 @@ pub(crate) fn upscale(
 fn lies(by: f32) -> UpscaleError {
     let reason =
         format!("what it makes differs from the CPU's by {by}, at most {TOLERANCE} may be");
-    UpscaleError::Device { reason }
+    UpscaleError::Device {
+        reason,
+        is_broken: true,
+    }
 }
 
 /// Of the picture, so that a picture is checked at the same place whenever it comes.

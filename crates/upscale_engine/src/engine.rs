@@ -33,8 +33,8 @@ pub struct EngineOptions {
     pub look: Look,
     /// Largest source accepted, in pixels (width x height).
     pub pixels_max: usize,
-    /// What runs the networks in the place of the CPU; none: the CPU does. Small pictures stay with the CPU all the same,
-    /// and where it fails so does the picture: [`UpscaleError::Device`].
+    /// What runs the networks in the place of the CPU; none: the CPU does. Where it fails so does the picture:
+    /// [`UpscaleError::Device`].
     pub device: Option<Arc<dyn Device>>,
 }
 
@@ -156,9 +156,7 @@ impl Running<'_> {
         sink: Sink<'_>,
         cancelled: Cancelled<'_>,
     ) -> Result<(), UpscaleError> {
-        if let Some(device) = &self.options.device
-            && device::suits(&self.loaded.network, source)
-        {
+        if let Some(device) = &self.options.device {
             return device::upscale(&**device, self, source, sink, cancelled);
         }
         let pixels = source.width() * source.height();

@@ -49,5 +49,7 @@ pub enum UpscaleError {
     Device {
         /// What failed, for logs.
         reason: String,
+        /// Whether the device is broken; else it is only not for this picture, or not now.
+        is_broken: bool,
     },
 }

@@ -25,7 +25,7 @@ const FRAME: &str = include_str!("kernels/frame.wgsl");
 const STORED_F32: &str = include_str!("kernels/stored_f32.wgsl");
 const STORED_F16: &str = include_str!("kernels/stored_f16.wgsl");
 /// What is waited for takes milliseconds on a device, and a second or two on a driver that computes on the processor.
-const HANG: Duration = Duration::from_secs(20);
+const HANG: Duration = Duration::from_secs(10);
 /// The most that the maps may take: more makes tiles larger that are large enough.
 const ARENA_BYTES_MAX: u64 = 2 << 30;
 

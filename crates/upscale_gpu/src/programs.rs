@@ -60,6 +60,7 @@ impl Device for Gpu {
             program.and_then(|program| upscale(self, &program, work.source, sink, cancelled));
         done.map_err(|error| match error {
             GpuError::Cancelled => DeviceError::Cancelled,
+            GpuError::Unfit(_) => DeviceError::Refused(error.to_string()),
             other => DeviceError::Failed(other.to_string()),
         })
     }

@@ -17,9 +17,9 @@ use crate::{
     steps::{STEP_BYTES, Step, Steps},
 };
 
-/// Multiply-accumulates that are handed to the device at a time: thousandths of a second of a device, some seconds of a
+/// Multiply-accumulates that are handed to the device at a time: thousandths of a second of a device, a second of a
 /// driver that computes on the processor. A driver ends what takes too long, and what was handed over cannot be cancelled.
-const MACS_AT_A_TIME: usize = 8 << 30;
+const MACS_AT_A_TIME: usize = 2 << 30;
 /// Below this side of its tiles a network computes what lies around them many times over.
 const TILE_SIDE_MIN: usize = 16;
 /// Above it there is nothing to gain, and a device counts its workgroups in 16 bits.

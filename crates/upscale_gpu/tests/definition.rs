@@ -148,7 +148,7 @@ fn what_does_not_fit_is_refused_in_words() {
     let mut never =
         |_: Rows<'_>| -> ControlFlow<()> { panic!("rows of a picture that does not fit") };
     let ended = small.upscale(&work, &mut never, &|| false);
-    let Err(DeviceError::Failed(reason)) = ended else {
+    let Err(DeviceError::Refused(reason)) = ended else {
         panic!("{ended:?}")
     };
     assert!(

@@ -65,7 +65,7 @@ pub(crate) fn try_on_device(
     };
     match gpu.upscale(&work, &mut keep, &|| false) {
         Ok(()) => Some(samples),
-        Err(DeviceError::Failed(reason)) if reason.contains("may take") => None,
+        Err(DeviceError::Refused(reason)) if reason.contains("may take") => None,
         Err(other) => panic!("{other}"),
     }
 }
