@@ -102,6 +102,32 @@ fn joined(value: vec4<f32>, at: vec2<i32>, column: u32) -> vec4<f32> {
     return sum;
 }
 
+// A vector of output channels of a run of pixels, each a column, without what the layer does to sums.
+fn begun(column: u32) -> mat4x4<f32> {
+    let bias = weights[layer.bias + column];
+    return mat4x4<f32>(bias, bias, bias, bias);
+}
+
+// From four input channels to four output channels.
+fn taps(at: u32) -> mat4x4<f32> {
+    return mat4x4<f32>(weights[at], weights[at + 1u], weights[at + 2u], weights[at + 3u]);
+}
+
+fn keep(sum: vec4<f32>, at: vec2<i32>, column: u32) {
+    if all(at < layer.region.xy + layer.region.zw) && column < layer.output.columns {
+        let value = joined(activated(sum, column), at, column);
+        arena[index_of(layer.output, at) + column] = pack(value);
+    }
+}
+
+fn keep_run(sums: mat4x4<f32>, at: vec2<i32>, column: u32) {
+    keep(sums[0], at, column);
+    keep(sums[1], at + vec2<i32>(1, 0), column);
+    keep(sums[2], at + vec2<i32>(2, 0), column);
+    keep(sums[3], at + vec2<i32>(3, 0), column);
+}
+
+// The sums are variables, not an array: a driver that does not unroll a loop over an array keeps that in memory.
 @compute @workgroup_size(EDGE / RUN, EDGE)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -110,12 +136,10 @@ fn main(
 ) {
     let corner = layer.region.xy + vec2<i32>(group.xy * EDGE);
     let first_out = group.z * OUT;
-    var sums: array<array<vec4<f32>, RUN>, OUT>;
-    for (var o = 0u; o < OUT; o++) {
-        for (var p = 0u; p < RUN; p++) {
-            sums[o][p] = weights[layer.bias + first_out + o];
-        }
-    }
+    var a = begun(first_out);
+    var b = begun(first_out + 1u);
+    var c = begun(first_out + 2u);
+    var d = begun(first_out + 3u);
     var next = layer.weights + first_out * 4u;
     for (var i = 0u; i < layer.input_count; i++) {
         let input = layer.inputs[i];
@@ -127,30 +151,31 @@ fn main(
             }
             workgroupBarrier();
             for (var tap = 0u; tap < SIDE * SIDE; tap++) {
-                let first = (local.y + tap / SIDE) * WINDOW + local.x * RUN + tap % SIDE;
-                for (var o = 0u; o < OUT; o++) {
-                    let a = weights[next + 4u * o];
-                    let b = weights[next + 4u * o + 1u];
-                    let c = weights[next + 4u * o + 2u];
-                    let d = weights[next + 4u * o + 3u];
-                    for (var p = 0u; p < RUN; p++) {
-                        let v = window[first + p];
-                        sums[o][p] += a * v.x + b * v.y + c * v.z + d * v.w;
-                    }
+                let p = (local.y + tap / SIDE) * WINDOW + local.x * RUN + tap % SIDE;
+                let run = mat4x4<f32>(window[p], window[p + 1u], window[p + 2u], window[p + 3u]);
+                a += taps(next) * run;
+                if OUT > 1u {
+                    b += taps(next + 4u) * run;
+                }
+                if OUT > 2u {
+                    c += taps(next + 8u) * run;
+                }
+                if OUT > 3u {
+                    d += taps(next + 12u) * run;
                 }
                 next += layer.output.columns * 4u;
             }
         }
     }
-    let end = layer.region.xy + layer.region.zw;
-    for (var o = 0u; o < OUT; o++) {
-        let column = first_out + o;
-        for (var p = 0u; p < RUN; p++) {
-            let at = corner + vec2<i32>(i32(local.x * RUN + p), i32(local.y));
-            if all(at < end) && column < layer.output.columns {
-                let value = joined(activated(sums[o][p], column), at, column);
-                arena[index_of(layer.output, at) + column] = pack(value);
-            }
-        }
+    let at = corner + vec2<i32>(i32(local.x * RUN), i32(local.y));
+    keep_run(a, at, first_out);
+    if OUT > 1u {
+        keep_run(b, at, first_out + 1u);
+    }
+    if OUT > 2u {
+        keep_run(c, at, first_out + 2u);
+    }
+    if OUT > 3u {
+        keep_run(d, at, first_out + 3u);
     }
 }

@@ -11,7 +11,7 @@ use std::{
     process::Stdio,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +22,7 @@ use tokio::{
     net::UnixStream,
     process::Command,
     sync::Notify,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -38,10 +38,8 @@ use crate::{
 
 /// To open a device, make its programs ready and measure it takes a second or two; a driver on its knees gets this long.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Before it is started again: doubled each time, up to the second, until it lived for a while.
+/// Before it is started again: doubled each time, up to the second, until one has made a picture.
 const RESTART_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(300)];
-/// A process that lived so long starts anew without a wait that earlier deaths made longer.
-const LIVED_WELL: Duration = Duration::from_secs(60);
 /// A process that hangs is found by those who wait for it in vain.
 const FAILURES_MAX: u32 = 2;
 
@@ -55,6 +53,8 @@ struct Shared {
     control: Mutex<Option<OwnedFd>>,
     /// Pictures in a row that it failed.
     failures: AtomicU32,
+    /// Whether it made one.
+    has_made: AtomicBool,
     is_bad: Notify,
 }
 
@@ -77,7 +77,10 @@ impl DeviceLink {
         counter!("upscale_device_pictures_total", "path" => path).increment(1);
         match device {
             DeviceUse::None | DeviceUse::Refused => {}
-            DeviceUse::Made => self.0.failures.store(0, Ordering::Relaxed),
+            DeviceUse::Made => {
+                self.0.failures.store(0, Ordering::Relaxed);
+                self.0.has_made.store(true, Ordering::Relaxed);
+            }
             DeviceUse::Failed => {
                 if self.0.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
                     self.0.is_bad.notify_one();
@@ -123,7 +126,6 @@ impl DeviceProcess {
     pub async fn keep(&self, link: &DeviceLink) {
         let [mut pause, longest] = RESTART_AFTER;
         loop {
-            let started = Instant::now();
             let end = self.run(link).await;
             link.set(None);
             match end {
@@ -138,7 +140,7 @@ impl DeviceProcess {
                 Err(error) => tracing::warn!(%error, "the GPU's process did not start"),
             }
             counter!("upscale_device_restarts_total").increment(1);
-            if started.elapsed() > LIVED_WELL {
+            if link.0.has_made.swap(false, Ordering::Relaxed) {
                 pause = RESTART_AFTER[0];
             }
             sleep(pause).await;
@@ -204,6 +206,7 @@ fn tell(facts: &DeviceFacts) {
         buffer_bytes,
     } = facts;
     tracing::info!(name, driver, kind, buffer_bytes, "a GPU upscales pictures");
+    gauge!("upscale_device_buffer_bytes").set(*buffer_bytes as f64);
 }
 
 async fn announcement(control: &mut UnixStream) -> io::Result<Announcement> {
