@@ -248,7 +248,7 @@ pub(crate) struct ChildArgs {
     pub(crate) parent: Option<u32>,
     /// A device's end of a socket comes before the job.
     #[arg(long)]
-    pub(crate) device: bool,
+    pub(crate) device_end: bool,
     /// Model to restore with before that.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_1x: Option<PathBuf>,

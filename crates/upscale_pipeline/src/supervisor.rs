@@ -172,7 +172,7 @@ impl ChildOptions {
         let (ours, theirs) = StdStream::pair()?;
         send_end(&ours, end)?;
         ours.set_nonblocking(true)?;
-        command.arg("--device").stdin(OwnedFd::from(theirs));
+        command.arg("--device-end").stdin(OwnedFd::from(theirs));
         Ok((command, Some(UnixStream::from_std(ours)?)))
     }
 }
