@@ -53,7 +53,9 @@ fn a_gpu_process_that_dies_or_hangs_at_any_moment_loses_no_task_and_doubles_none
         if deed == Signal::STOP {
             // Two pictures in a row fail on it at the latest now; then its parent ends it.
             let ids = [2, 3].map(|number| create(&customer, &url, round, number));
-            ids.map(|id| assert_eq!(customer.wait(&id).json()["status"], "succeeded"));
+            for id in ids {
+                assert_eq!(customer.wait(&id).json()["status"], "succeeded");
+            }
         }
     }
     let by_gpu = device(&world, "pictures_total{path=\"device\"}");
