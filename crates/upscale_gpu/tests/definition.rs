@@ -50,8 +50,9 @@ fn shapes() -> Vec<(&'static str, Arc<Network>)> {
         .into_iter()
         .flat_map(|(name, shape)| [2, 4].map(|scale| (name, shape, scale)));
     let restoring = [("compact", compact, 1)];
-    all.chain(restoring)
-        .map(|(name, shape, scale)| (name, Arc::new(shape.network(scale, 7))))
+    let made = all.chain(restoring);
+    let made = made.map(|(name, shape, scale)| (name, Arc::new(shape.network(scale, 7))));
+    made.chain([("span with a mean", at_hand::span::span())])
         .collect()
 }
 

@@ -110,7 +110,7 @@ impl ChildOptions {
     /// [`ChildEnd`].
     pub async fn upscale(&self, job: &Job, source: &[u8]) -> Result<CheckedResult, ChildEnd> {
         let mut cause = Cause("not_started");
-        let (command, input) = self.command().map_err(ChildEnd::NotStarted)?;
+        let (command, input, device) = self.command().map_err(ChildEnd::NotStarted)?;
         let started = Running::start(command).await;
         let mut child = started.map_err(ChildEnd::NotStarted)?;
         // Until it is known better: this future may be dropped at any await.
@@ -135,7 +135,7 @@ impl ChildOptions {
         };
         match (&outcome, &self.device) {
             (Err(error), _) => talk.log(error).await,
-            (Ok(result), Some(device)) => device.heard(result.facts.device),
+            (Ok(result), Some(link)) => link.heard(result.facts.device, device),
             _ => {}
         }
         outcome
@@ -152,8 +152,8 @@ impl ChildOptions {
     }
 
     /// The command, and where its job is written to unless that is the pipe which comes with it. A child with a device gets
-    /// its job over a socket, for only a socket can bring it the device's end as well.
-    fn command(&self) -> io::Result<(Command, Option<UnixStream>)> {
+    /// its job over a socket, for only a socket can bring it the device's end as well; the number is the device's process'.
+    fn command(&self) -> io::Result<(Command, Option<UnixStream>, u64)> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -166,14 +166,14 @@ impl ChildOptions {
             .kill_on_drop(true)
             // Its own group: what it starts ends with it, and an interrupt at the terminal is for the service, which drains.
             .process_group(0);
-        let Some(end) = self.device.as_ref().and_then(DeviceLink::connect) else {
-            return Ok((command, None));
+        let Some((end, device)) = self.device.as_ref().and_then(DeviceLink::connect) else {
+            return Ok((command, None, 0));
         };
         let (ours, theirs) = StdStream::pair()?;
         send_end(&ours, end)?;
         ours.set_nonblocking(true)?;
         command.arg("--device-end").stdin(OwnedFd::from(theirs));
-        Ok((command, Some(UnixStream::from_std(ours)?)))
+        Ok((command, Some(UnixStream::from_std(ours)?), device))
     }
 }
 

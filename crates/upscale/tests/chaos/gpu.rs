@@ -34,6 +34,9 @@ fn a_gpu_process_that_dies_or_hangs_at_any_moment_loses_no_task_and_doubles_none
     let mut fallbacks = Vec::new();
     for round in 0..rounds {
         wait_for("the GPU's process", || device(&world, "up") == 1.0);
+        // One that it makes: the next process begins at once after one that was of use, and later after others.
+        let key = format!("gpu-key-{round}-first");
+        customer.upscale(&key, &order(&url, 2));
         let ids = [0, 1].map(|number| create(&customer, &url, round, number));
         thread::sleep(Duration::from_millis(dice.between(0, 4_000)));
         let deed = match round % FREEZE_EVERY == FREEZE_EVERY - 1 {

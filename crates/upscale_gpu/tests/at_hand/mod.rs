@@ -1,5 +1,7 @@
 //! A device for tests, if there is one, and pictures through it and through the definition.
 
+pub(crate) mod span;
+
 use std::{ops::ControlFlow, sync::Arc};
 
 use upscale_core::{Condition, Pixels, Rows, Scale};

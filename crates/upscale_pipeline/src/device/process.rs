@@ -11,7 +11,7 @@ use std::{
     process::Stdio,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -51,6 +51,8 @@ pub struct DeviceLink(Arc<Shared>);
 struct Shared {
     /// To the process that is ready.
     control: Mutex<Option<OwnedFd>>,
+    /// Which process it is to: children of the one before may still be at work.
+    number: AtomicU64,
     /// Pictures in a row that it failed.
     failures: AtomicU32,
     /// Whether it made one.
@@ -59,16 +61,17 @@ struct Shared {
 }
 
 impl DeviceLink {
-    /// A new socket to the device's process; none while there is no process, or it takes no more.
-    pub(crate) fn connect(&self) -> Option<OwnedFd> {
+    /// A new socket to the device's process, and the process' number; none while there is no process, or it takes no more.
+    pub(crate) fn connect(&self) -> Option<(OwnedFd, u64)> {
         let control = self.control();
         let (ours, theirs) = StdStream::pair().ok()?;
         send_end(control.as_ref()?, &theirs).ok()?;
-        Some(ours.into())
+        Some((ours.into(), self.0.number.load(Ordering::Relaxed)))
     }
 
-    /// What a child says came of the device. One picture may have had its own reasons; more have one together.
-    pub(crate) fn heard(&self, device: DeviceUse) {
+    /// What a child says came of the device, which the process of that number had. One picture may have had its own reasons;
+    /// more have one together.
+    pub(crate) fn heard(&self, device: DeviceUse, number: u64) {
         let path = match device {
             DeviceUse::None => "cpu",
             DeviceUse::Made => "device",
@@ -76,6 +79,7 @@ impl DeviceLink {
         };
         counter!("upscale_device_pictures_total", "path" => path).increment(1);
         match device {
+            _ if number != self.0.number.load(Ordering::Relaxed) => {}
             DeviceUse::None | DeviceUse::Refused => {}
             DeviceUse::Made => {
                 self.0.failures.store(0, Ordering::Relaxed);
@@ -89,6 +93,13 @@ impl DeviceLink {
         }
     }
 
+    /// Resolves once too many pictures in a row failed; what is left of the process before wakes it in vain.
+    async fn is_bad(&self) {
+        while self.0.failures.load(Ordering::Relaxed) < FAILURES_MAX {
+            self.0.is_bad.notified().await;
+        }
+    }
+
     fn control(&self) -> MutexGuard<'_, Option<OwnedFd>> {
         let control = self.0.control.lock();
         control.unwrap_or_else(PoisonError::into_inner)
@@ -96,8 +107,10 @@ impl DeviceLink {
 
     fn set(&self, control: Option<OwnedFd>) {
         gauge!("upscale_device_up").set(if control.is_some() { 1.0 } else { 0.0 });
+        let mut open = self.control();
         self.0.failures.store(0, Ordering::Relaxed);
-        *self.control() = control;
+        self.0.number.fetch_add(1, Ordering::Relaxed);
+        *open = control;
     }
 }
 
@@ -173,7 +186,7 @@ impl DeviceProcess {
         link.set(Some(control));
         let ended = tokio::select! {
             ended = child.wait() => ended,
-            () = link.0.is_bad.notified() => {
+            () = link.is_bad() => {
                 return Ok(End::Died(format!("{FAILURES_MAX} pictures in a row failed on it")));
             }
             never = output.listen() => never,

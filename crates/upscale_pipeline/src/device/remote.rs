@@ -28,7 +28,44 @@ const PICTURE_MAX: Duration = Duration::from_secs(40);
 pub(crate) struct RemoteDevice {
     /// None once the other side failed: what comes after that has no meaning. Never closed, for a debug build would ask first
     /// whether it is open, by a call that the sandbox forbids.
-    socket: Mutex<Option<ManuallyDrop<File>>>,
+    socket: Mutex<Option<Socket>>,
+}
+
+/// A socket on which no read and no write waits longer than that. The kernel's own limit is for one call, and one that wrote
+/// a part before it ran out is no error to it.
+#[derive(Debug)]
+struct Socket {
+    file: ManuallyDrop<File>,
+    silence_max: Duration,
+}
+
+impl Socket {
+    fn in_time(&self, began: Duration, done: io::Result<usize>) -> io::Result<usize> {
+        match done {
+            Ok(_) if wall() - began >= self.silence_max => Err(io::ErrorKind::WouldBlock.into()),
+            other => other,
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let began = wall();
+        let done = self.file.read(to);
+        self.in_time(began, done)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let began = wall();
+        let done = self.file.write(bytes);
+        self.in_time(began, done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl RemoteDevice {
@@ -45,8 +82,13 @@ impl RemoteDevice {
             set_socket_timeout(&end, timeout, Some(most))?;
         }
         // `File` reads and writes by the calls that the sandbox knows; a socket of the standard library has others.
-        let socket = Mutex::new(Some(ManuallyDrop::new(File::from(end))));
-        Ok(Self { socket })
+        let socket = Socket {
+            file: ManuallyDrop::new(File::from(end)),
+            silence_max: most,
+        };
+        Ok(Self {
+            socket: Mutex::new(Some(socket)),
+        })
     }
 }
 
@@ -71,7 +113,7 @@ impl Device for RemoteDevice {
 }
 
 fn exchange(
-    socket: &mut File,
+    socket: &mut Socket,
     work: &DeviceWork<'_>,
     sink: &mut dyn FnMut(Rows<'_>) -> ControlFlow<()>,
     cancelled: &dyn Fn() -> bool,
@@ -125,7 +167,7 @@ fn exchange(
     }
 }
 
-fn order(socket: &mut File, work: &DeviceWork<'_>) -> io::Result<()> {
+fn order(socket: &mut Socket, work: &DeviceWork<'_>) -> io::Result<()> {
     let source = work.source;
     let size = |side: usize| u32::try_from(side).map_err(io::Error::other);
     let order = Order {

@@ -7,7 +7,7 @@ use std::{
     ops::ControlFlow,
     os::fd::{AsFd, OwnedFd},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
@@ -34,6 +34,8 @@ const CHILDREN_MAX: usize = 256;
 const BYTES_MAX: u64 = 1 << 30;
 /// Pictures that wait for their turn: the last of more would wait longer than the CPU takes.
 const WAITING_MAX: usize = 16;
+/// Pictures that wait longer for their turn are refused: before their children take this process for one that hangs.
+const TURN_MAX: Duration = Duration::from_secs(8);
 /// A child that is there reads and writes faster.
 const CHILD_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Between two signs of life.
@@ -64,7 +66,8 @@ pub fn serve_device(
         device: Arc::clone(device),
         known,
         control: control.as_fd().try_clone_to_owned()?,
-        turn: Mutex::new(()),
+        is_busy: Mutex::new(false),
+        is_free: Condvar::new(),
         children: AtomicUsize::new(0),
         waiting: AtomicUsize::new(0),
         bytes: AtomicU64::new(0),
@@ -97,8 +100,9 @@ struct Shop {
     device: Arc<dyn Device>,
     known: KnownNetworks,
     control: OwnedFd,
-    /// Held by the picture that is on the device.
-    turn: Mutex<()>,
+    /// Whether a picture is on the device; who waits for its end is woken.
+    is_busy: Mutex<bool>,
+    is_free: Condvar,
     children: AtomicUsize,
     waiting: AtomicUsize,
     bytes: AtomicU64,
@@ -214,14 +218,23 @@ impl Shop {
         Ok(samples)
     }
 
-    fn wait_for_turn(&self) -> Result<impl Drop + '_, DeviceError> {
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(DeviceError::Refused("too many wait for it".to_owned()));
+    fn wait_for_turn(&self) -> Result<Turn<'_>, DeviceError> {
+        let refused = |why: &str| Err(DeviceError::Refused(why.to_owned()));
+        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        if before >= WAITING_MAX {
+            return refused("too many wait for it");
         }
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        Ok(turn)
+        let busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .is_free
+            .wait_timeout_while(busy, TURN_MAX, |busy| *busy);
+        let (mut busy, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *busy {
+            return refused("others are on it for too long");
+        }
+        *busy = true;
+        Ok(Turn(self))
     }
 
     /// Ends the loop that takes new children, and with it the process.
@@ -229,6 +242,30 @@ impl Shop {
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         broken.get_or_insert(why);
         let _ = shutdown(&self.control, Shutdown::Both);
+    }
+}
+
+/// The device, for one picture.
+struct Turn<'a>(&'a Shop);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut busy = self
+            .0
+            .is_busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *busy = false;
+        self.0.is_free.notify_one();
+    }
+}
+
+/// One of those who wait, until it is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
