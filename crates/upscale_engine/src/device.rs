@@ -1,5 +1,5 @@
 //! What computes pictures beside this CPU, such as a GPU, and how far it is trusted: where the CPU can afford it, it
-//! computes a piece of the picture as well, and a device that made it otherwise has failed. Whoever calls lets the CPU do
+//! computes a piece of the picture as well, and a device that made it otherwise has failed. The caller lets the CPU do
 //! the picture then.
 
 use std::fmt::Debug;

@@ -67,7 +67,7 @@ impl Area {
 
 /// Where a map, or its part around a tile, lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// First vector.
     pub(crate) offset: usize,
     /// Which pixels are there, row after row.
@@ -78,7 +78,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct TilePlan {
     /// Of every map that the section reads or writes.
-    pub(crate) places: Vec<Option<Place>>,
+    pub(crate) places: Vec<Option<Location>>,
     /// What is made of every map that it writes.
     pub(crate) made: Vec<Option<Area>>,
     /// Vectors of the arena that are used, those of whole maps included.
@@ -171,7 +171,7 @@ impl<'a> Cut<'a> {
         let mut places = vec![None; made.len()];
         let mut lives = Vec::new();
         for (map, area) in made.iter().enumerate() {
-            let whole = self.whole[map].map(|offset| Place {
+            let whole = self.whole[map].map(|offset| Location {
                 offset,
                 area: self.whole_area(map),
             });
@@ -188,7 +188,7 @@ impl<'a> Cut<'a> {
         let (offsets, end) = place_all(&sizes);
         for ((map, area, ..), offset) in lives.iter().zip(offsets) {
             let offset = self.whole_end + offset;
-            places[*map] = Some(Place {
+            places[*map] = Some(Location {
                 offset,
                 area: *area,
             });

@@ -4,7 +4,7 @@ use upscale_core::Pixels;
 use upscale_engine::{Activation, Base, Combine, Map, Network, PICTURE, phases};
 
 use crate::{
-    area::{Area, Cut, Place, TilePlan},
+    area::{Area, Cut, Location, TilePlan},
     gpu::Kernel,
     packed::{INPUTS_MAX, JOINS_MAX, PackedLayer},
 };
@@ -94,7 +94,7 @@ impl Steps<'_> {
     }
 
     fn place(&self, map: Map, repeat: usize) -> [u32; 8] {
-        let Some(Place { offset, area }) = self.plan.places[map] else {
+        let Some(Location { offset, area }) = self.plan.places[map] else {
             unreachable!("what is read was planned");
         };
         let place = [

@@ -135,7 +135,7 @@ impl ChildOptions {
         };
         match (&outcome, &self.device) {
             (Err(error), _) => talk.log(error).await,
-            (Ok(result), Some(link)) => link.heard(result.facts.device, device),
+            (Ok(result), Some(link)) => link.reported(result.facts.device, device),
             _ => {}
         }
         outcome

@@ -48,14 +48,14 @@ fn a_gpu_makes_what_is_worth_it_and_the_cpu_the_rest() {
 
 #[test]
 fn a_gpu_that_is_not_there_or_slower_leaves_the_service_as_it_was() {
-    for (device, said) in [
+    for (device, logged) in [
         ("gpu:99", "there is no gpu:99"),
         // Every driver here computes on the processor, or there is none at all.
         ("auto", "no GPU is used"),
     ] {
         let flags = ["--metrics-listen", "127.0.0.1:0", "--workers", "1"];
         let world = World::start_with(&[&flags[..], &["--device", device]].concat());
-        wait_for(said, || world.logs().contains(said));
+        wait_for(logged, || world.logs().contains(logged));
         let customer = world.customer("2");
         let url = world.picture("/large.png", WORTHY.0, WORTHY.1);
         customer.upscale("a-key-for-cpu", &order(&url, 2));

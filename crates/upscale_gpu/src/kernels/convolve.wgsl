@@ -11,7 +11,7 @@ const REACH = i32(SIDE / 2u);
 
 // Where a map, or the part of it that there is, lies in the arena: rows of `width` pixels of `columns` times four
 // channels, the first one at `x`, `y` of the map. Every pixel is read as `repeat` x `repeat` of them.
-struct Place {
+struct Location {
     offset: u32,
     columns: u32,
     x: i32,
@@ -23,7 +23,7 @@ struct Place {
 }
 
 struct Join {
-    place: Place,
+    place: Location,
     kind: u32,
     scale: f32,
     spare_a: u32,
@@ -42,8 +42,8 @@ struct Layer {
     bias: u32,
     slopes: u32,
     activation: u32,
-    output: Place,
-    inputs: array<Place, INPUTS_MAX>,
+    output: Location,
+    inputs: array<Location, INPUTS_MAX>,
     joins: array<Join, JOINS_MAX>,
 }
 
@@ -53,13 +53,13 @@ struct Layer {
 
 var<workgroup> window: array<vec4<f32>, WINDOW * WINDOW>;
 
-fn index_of(place: Place, at: vec2<i32>) -> u32 {
+fn index_of(place: Location, at: vec2<i32>) -> u32 {
     let inside = vec2<u32>(at - vec2<i32>(place.x, place.y));
     return place.offset + (inside.y * place.width + inside.x) * place.columns;
 }
 
 // Zero beyond the picture, and where nothing that is kept looks.
-fn padded(input: Place, at: vec2<i32>, column: u32) -> vec4<f32> {
+fn padded(input: Location, at: vec2<i32>, column: u32) -> vec4<f32> {
     let end = min(layer.extent, layer.region.xy + layer.region.zw + vec2<i32>(REACH));
     if any(at < vec2<i32>(0)) || any(at >= end) {
         return vec4<f32>();

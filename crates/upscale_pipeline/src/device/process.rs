@@ -71,7 +71,7 @@ impl DeviceLink {
 
     /// What a child says came of the device, which the process of that number had. One picture may have had its own reasons;
     /// more have one together.
-    pub(crate) fn heard(&self, device: DeviceUse, number: u64) {
+    pub(crate) fn reported(&self, device: DeviceUse, number: u64) {
         let path = match device {
             DeviceUse::None => "cpu",
             DeviceUse::Made => "device",

@@ -218,7 +218,7 @@ impl Shop {
         Ok(samples)
     }
 
-    fn wait_for_turn(&self) -> Result<Turn<'_>, DeviceError> {
+    fn wait_for_turn(&self) -> Result<OnDevice<'_>, DeviceError> {
         let refused = |why: &str| Err(DeviceError::Refused(why.to_owned()));
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
@@ -234,7 +234,7 @@ impl Shop {
             return refused("others are on it for too long");
         }
         *busy = true;
-        Ok(Turn(self))
+        Ok(OnDevice(self))
     }
 
     /// Ends the loop that takes new children, and with it the process.
@@ -246,9 +246,9 @@ impl Shop {
 }
 
 /// The device, for one picture.
-struct Turn<'a>(&'a Shop);
+struct OnDevice<'a>(&'a Shop);
 
-impl Drop for Turn<'_> {
+impl Drop for OnDevice<'_> {
     fn drop(&mut self) {
         let mut busy = self
             .0
