@@ -78,11 +78,12 @@ step "Dependencies that nobody uses"
 command -v cargo-machete >/dev/null || cargo install --locked cargo-machete@0.9.2
 cargo machete crates
 
-step "PostgreSQL, a clock to set and Chromium, which tests start themselves"
+step "PostgreSQL, a clock to set, Chromium and Vulkan on the processor, which tests start themselves"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update && apt-get install -y postgresql; }
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update && apt-get install -y libfaketime; }
 command -v chromedriver >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver fonts-dejavu-core; }
-# What finds no PostgreSQL and no Chromium from here on fails instead of saying what it left out.
+ls /usr/share/vulkan/icd.d/lvp_icd.*.json >/dev/null 2>&1 || { apt-get update && apt-get install -y --no-install-recommends mesa-vulkan-drivers libvulkan1; }
+# What finds no PostgreSQL, no Chromium and no Vulkan from here on fails instead of saying what it left out.
 export CI=true
 
 step "Tests"

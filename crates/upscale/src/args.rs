@@ -1,7 +1,9 @@
 //! The command line: every command and flag, and nothing else. `--help` prints these comments and is the
 //! reference; each long flag is also an `UPSCALE_…` variable and a name in the file of `--config`, see `config.rs`.
 
+mod bench;
 mod customer;
+mod device;
 mod location;
 mod model;
 mod operator;
@@ -18,7 +20,11 @@ use upscale_image::Format;
 
 use self::parse::{parse_name, parse_permission, parse_scale};
 pub(crate) use self::{
+    bench::{
+        BenchApiArgs, BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision, BenchWaitingArgs,
+    },
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
+    device::{DeviceChoice, GpuArgs},
     location::{DataArgs, LocationArgs, StorageArgs},
     model::{Commercial, FileModel, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
@@ -156,6 +162,9 @@ pub(crate) enum Command {
     /// One image from standard input to standard output; started by the worker, once per image.
     #[command(hide = true)]
     Child(ChildArgs),
+    /// Children's pictures on a GPU; started by the worker, over whose socket it hears of them.
+    #[command(hide = true)]
+    Gpu(GpuArgs),
 }
 
 impl Command {
@@ -189,7 +198,8 @@ impl Command {
             | Self::Demo(_)
             | Self::Completions { .. }
             | Self::Man { .. }
-            | Self::Child(_) => false,
+            | Self::Child(_)
+            | Self::Gpu(_) => false,
         }
     }
 }
@@ -236,6 +246,9 @@ pub(crate) struct ChildArgs {
     /// Process that starts this one.
     #[arg(long, value_name = "PID")]
     pub(crate) parent: Option<u32>,
+    /// A device's end of a socket comes before the job.
+    #[arg(long)]
+    pub(crate) device_end: bool,
     /// Model to restore with before that.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_1x: Option<PathBuf>,
@@ -352,6 +365,9 @@ pub(crate) struct FileArgs {
     /// `max` takes eight times as long: the mean of the picture's eight orientations.
     #[arg(short, long, value_enum, default_value_t = Quality::Standard)]
     pub(crate) quality: Quality,
+    /// What computes: `cpu`, `gpu:0` (or another number), or `auto`, the GPU where that is faster.
+    #[arg(long, value_name = "auto|cpu|gpu:N", default_value_t = DeviceChoice::Cpu)]
+    pub(crate) device: DeviceChoice,
     /// Threads; by default one per core.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
@@ -419,80 +435,4 @@ pub(crate) struct DemoArgs {
     /// standard input ends: a place to try a client against.
     #[arg(long)]
     pub(crate) hold: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct BenchArgs {
-    #[command(flatten)]
-    pub(crate) engine: BenchEngineArgs,
-    #[command(subcommand)]
-    pub(crate) command: Option<BenchCommand>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchEngineArgs {
-    /// `f`, `s`, `x`, `span` (`s` with gates), `compact`, `rrdb`, all with random weights, or a model file of anyone's.
-    #[arg(long, value_name = "NAME|FILE", default_value = "f")]
-    pub(crate) network: String,
-    /// Size of the source in pixels.
-    #[arg(long, value_name = "WxH", default_value = "256x256", value_parser = PictureSize::from_str)]
-    pub(crate) size: PictureSize,
-    /// Threads; by default one per core.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: Option<u32>,
-    /// How exact the arithmetic has to be.
-    #[arg(long, value_enum, default_value_t = BenchPrecision::Exact)]
-    pub(crate) precision: BenchPrecision,
-    /// Measured runs.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) runs: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// Creates and reads per second over loopback, next to what the disk syncs in the same run.
-    Api(BenchApiArgs),
-    /// Requests held at once by `Prefer: wait`: what they cost in queries, threads and memory, and how soon they hear.
-    Waiting(BenchWaitingArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchWaitingArgs {
-    /// Requests held at a time.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=2_000))]
-    pub(crate) waiters: u32,
-    /// Seconds for which all of them are held.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=20))]
-    pub(crate) seconds: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchApiArgs {
-    /// Directory on the disk to measure; a temporary one inside it is used and removed.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Seconds of creates, and of reads.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60))]
-    pub(crate) seconds: u32,
-    /// Connections at a time.
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) connections: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BenchPrecision {
-    /// 32-bit floating point throughout.
-    Exact,
-    /// 16-bit integers where the CPU multiplies them faster and the network stands it.
-    Fast,
 }

@@ -2,12 +2,13 @@
 //! engine's own; `bench api` has files of its own.
 
 mod api;
+mod device;
 mod load;
 mod waiting;
 
 use std::{fs, path::Path};
 
-use anyhow::Context;
+use anyhow::{Context, Error};
 use upscale_engine::{
     EngineOptions, Model, Network, Precision, Shape,
     bench::{Bench, Measured},
@@ -16,7 +17,7 @@ use upscale_pipeline::kernels;
 
 use crate::{
     args::{BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision},
-    output,
+    gpu, output,
     threads::threads,
 };
 
@@ -44,6 +45,10 @@ fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
             runs,
         },
     };
+    let opened = gpu::open(args.device, threads(args.threads)).map_err(Error::msg)?;
+    if let Some(opened) = opened {
+        return device::bench_device(args, bench, &opened);
+    }
     let precision = match args.precision {
         BenchPrecision::Exact => Precision::Exact,
         BenchPrecision::Fast => Precision::Fast,

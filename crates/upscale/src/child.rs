@@ -34,6 +34,7 @@ pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<ExitCode> {
         models,
         uid,
         parent,
+        has_device: args.device_end,
     };
     match run_child(setup) {
         Err(error @ ChildError::WeakSandbox(_)) => {

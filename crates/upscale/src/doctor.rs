@@ -13,10 +13,10 @@ use upscale_engine::KernelSet;
 use upscale_pipeline::kernels;
 
 use crate::{
-    args::DoctorArgs,
+    args::{DeviceChoice, DoctorArgs},
     bucket::bucket,
     data::{block_on, is_in_use, open_existing_store},
-    golden, open_files, output,
+    golden, gpu, open_files, output,
     secret_keys::is_exposed,
     slots::slots,
     threads::threads,
@@ -57,6 +57,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut findings = vec![version(), processor()];
     block_on(async {
         findings.push(engine(args).await);
+        findings.push(gpu(args));
         findings.push(sandbox(args).await);
         findings.push(images(args));
         findings.push(store(args).await);
@@ -190,7 +191,7 @@ async fn engine(args: &DoctorArgs) -> Finding {
     let begun = Instant::now();
     let tried = async {
         let models = load_models(&args.work).await?;
-        let worker = worker_options(&args.work, &args.process, &models)?;
+        let worker = worker_options(&args.work, &args.process, &models, None)?;
         match worker {
             None => Ok(false),
             Some(worker) => golden::check(&worker.child).await.map(|()| true),
@@ -206,6 +207,21 @@ async fn engine(args: &DoctorArgs) -> Finding {
         ),
         Ok(false) => fair("engine", "--workers 0: this process would upscale nothing"),
         Err(error) => bad("engine", format!("{error:#}")),
+    }
+}
+
+/// The GPUs, and whether the one that is to be used works.
+fn gpu(args: &DoctorArgs) -> Finding {
+    let found: Vec<String> = gpu::found().into_iter().map(|one| one.words()).collect();
+    let found = match found.is_empty() {
+        true => "none: no Vulkan driver offers any".to_owned(),
+        false => found.join("; "),
+    };
+    match (args.work.device, gpu::open(args.work.device, threads(None))) {
+        (_, Ok(None)) => good("gpu", format!("{found}; not used, as --device says")),
+        (_, Ok(Some(opened))) => good("gpu", format!("{found}; {}", opened.words)),
+        (DeviceChoice::Auto, Err(why)) => good("gpu", format!("{found}; the CPU computes: {why}")),
+        (_, Err(why)) => fair("gpu", format!("{found}; the CPU computes: {why}")),
     }
 }
 

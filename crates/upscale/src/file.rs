@@ -22,6 +22,7 @@ use upscale_pipeline::{
 use self::jobs::{Job, jobs};
 use crate::{
     args::{FileArgs, Quality},
+    gpu,
     memory::memory_limit,
     threads::threads,
     whole_file::{read_bounded, write_whole},
@@ -44,11 +45,13 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) fn file(args: &FileArgs) -> anyhow::Result<ExitCode> {
     let brought = args.model.load(args.scale)?;
     let restoring = args.model.load_restoring()?;
+    let device = gpu::open_for_command(args.device, threads(args.threads))?;
     let scale = brought.as_ref().map(|(_, scale)| *scale).or(args.scale);
     let parameters = args.parameters.at(scale.unwrap_or(Scale::X2));
     let options = PictureOptions {
         network: brought.as_ref().map(|(network, _)| network),
         restoring: restoring.as_ref(),
+        device: device.as_ref(),
         pixels_max: args
             .pixels_max
             .unwrap_or_else(|| pixels_that_fit(parameters)),

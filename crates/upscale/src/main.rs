@@ -11,10 +11,12 @@ mod child;
 mod config;
 mod data;
 mod demo;
+mod device;
 mod doctor;
 mod file;
 mod front;
 mod golden;
+mod gpu;
 mod health;
 mod key;
 mod ledger;
@@ -118,6 +120,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::manual(folder)?,
         Command::Child(args) => return child::child(args),
+        Command::Gpu(args) => gpu::gpu(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

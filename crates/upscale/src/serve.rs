@@ -26,6 +26,7 @@ use upscale_worker::{MaintenanceOptions, Worker, maintain};
 use crate::{
     args::{ProcessArgs, Role, WorkArgs},
     data::Data,
+    device,
     front::{self, Front, front, inside, listen, url},
     golden,
     metrics::{self, Readiness},
@@ -217,7 +218,7 @@ fn start_counting(args: &ProcessArgs) -> anyhow::Result<Option<(TcpListener, Pro
 async fn check_engine(role: &Role<'_>, state: Option<&ApiState>) -> anyhow::Result<()> {
     let options = match role.work {
         // Models that were brought have been verified; what is tried here are the kernels.
-        Some(args) => worker_options(args, role.process, &Served::default())?,
+        Some(args) => worker_options(args, role.process, &Served::default(), None)?,
         None => None,
     };
     let Some(mut options) = options else {
@@ -251,7 +252,8 @@ fn work(
         owners,
     } = data;
     let options = match role.work {
-        Some(args) => worker_options(args, role.process, models)?,
+        // Beside all that follows: a service does not wait for its GPU.
+        Some(args) => worker_options(args, role.process, models, device::start(args, models))?,
         None => None,
     };
     let maintenance = MaintenanceOptions {

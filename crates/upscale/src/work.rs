@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use rustix::process::geteuid;
 use tokio::{process::Command, time::timeout};
 use upscale_pipeline::{
-    ChildOptions, kernels,
+    ChildOptions, DeviceLink, kernels,
     sandbox::{Part, Parts, Report},
 };
 use upscale_worker::{ConnectTo, FetchOptions, WorkerOptions};
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// This very program, even after its file was replaced by a newer one.
-const PROGRAM: &str = "/proc/self/exe";
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
 /// A probe takes milliseconds; a machine on its knees gets this long.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A child that hangs is killed after this long, so that two of them fit into the deadline of 270 s.
@@ -42,6 +42,7 @@ pub(crate) fn worker_options(
     args: &WorkArgs,
     process: &ProcessArgs,
     models: &Served,
+    device: Option<DeviceLink>,
 ) -> anyhow::Result<Option<WorkerOptions>> {
     let cores = threads(None);
     let slots = slots(args, models.bytes).count;
@@ -69,7 +70,13 @@ pub(crate) fn worker_options(
         lease_margin: lease / 6,
         drain: Duration::from_secs(process.drain),
         cores: shared,
-        ..WorkerOptions::new(slots, child_options(args, process, models, most))
+        ..WorkerOptions::new(
+            slots,
+            ChildOptions {
+                device,
+                ..child_options(args, process, models, most)
+            },
+        )
     }))
 }
 
@@ -199,5 +206,6 @@ fn child_options(
         cpu_seconds_max: seconds.saturating_mul(threads.into()),
         required: required_parts(args),
         look: args.look,
+        device: None,
     }
 }

@@ -5,15 +5,16 @@
 
 /// Weights of one output phase: source taps `first .. first + 4` relative to the source pixel it lies in.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Phase {
+pub struct Phase {
     /// Offset of the first tap from the source pixel: -2 or -1.
-    pub(crate) first: isize,
+    pub first: isize,
     /// The four weights, from `first` on.
-    pub(crate) taps: [f64; 4],
+    pub taps: [f64; 4],
 }
 
 /// The `scale` phases of an enlargement: output sample `x * scale + p` uses phase `p` at source pixel `x`.
-pub(crate) fn phases(scale: usize) -> Vec<Phase> {
+#[must_use]
+pub fn phases(scale: usize) -> Vec<Phase> {
     (0..scale).map(|phase| phase_at(phase, scale)).collect()
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use upscale_core::limits::SOURCE_PIXELS_MAX;
 use upscale_core::{Condition, Look, Pixels, Rows, Scale};
 
+use crate::device::{self, Device, DeviceWork};
 use crate::error::{ModelError, UpscaleError};
 use crate::executor::{Executor, Precision};
 use crate::kernel_set::KernelSet;
@@ -20,7 +21,7 @@ use crate::turned;
 const INTEGERS_PIXELS_MIN: usize = 8_192;
 
 /// How the engine is to work.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EngineOptions {
     /// Threads for one picture, the caller's among them; at least 1 is used.
     pub threads: usize,
@@ -32,6 +33,9 @@ pub struct EngineOptions {
     pub look: Look,
     /// Largest source accepted, in pixels (width x height).
     pub pixels_max: usize,
+    /// What runs the networks in the place of the CPU; none: the CPU does. Where it fails so does the picture:
+    /// [`UpscaleError::Device`].
+    pub device: Option<Arc<dyn Device>>,
 }
 
 /// The networks that ship, ready to run. Calls may run at the same time from several threads.
@@ -152,6 +156,9 @@ impl Running<'_> {
         sink: Sink<'_>,
         cancelled: Cancelled<'_>,
     ) -> Result<(), UpscaleError> {
+        if let Some(device) = &self.options.device {
+            return device::upscale(&**device, self, source, sink, cancelled);
+        }
         let pixels = source.width() * source.height();
         let (executor, is_turned) = self.executor(turned::suits(source), pixels);
         let (network, threads) = (&self.loaded.network, self.options.threads.max(1));
@@ -160,6 +167,14 @@ impl Running<'_> {
             return turned::upscale(work, source, threads, sink, cancelled);
         }
         executor.upscale(source, threads, sink, cancelled)
+    }
+
+    pub(crate) fn device_work<'b>(&'b self, source: &'b Pixels) -> DeviceWork<'b> {
+        DeviceWork {
+            network: &self.loaded.network,
+            condition: self.condition,
+            source,
+        }
     }
 
     pub(crate) fn memory_bytes(&self, width: usize, height: usize) -> usize {
@@ -190,6 +205,7 @@ impl Default for EngineOptions {
             precision: Precision::Exact,
             look: Look::default(),
             pixels_max: SOURCE_PIXELS_MAX as usize,
+            device: None,
         }
     }
 }

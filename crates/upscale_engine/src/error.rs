@@ -44,4 +44,12 @@ pub enum UpscaleError {
         /// What failed, for logs.
         reason: String,
     },
+    /// The device that was to run the networks did not, or made something else than the CPU does.
+    #[error("the device: {reason}")]
+    Device {
+        /// What failed, for logs.
+        reason: String,
+        /// Whether the device is broken; else it is only not for this picture, or not now.
+        is_broken: bool,
+    },
 }

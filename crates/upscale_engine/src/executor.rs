@@ -1,5 +1,5 @@
-//! What computes a picture: the kernels, or the definition. A third one, such as a GPU's, would be a variant of
-//! [`Executor`], made in [`Executor::new`] and run in [`Executor::upscale`]; the rest of the room would not notice.
+//! What a CPU computes a picture with: the kernels, or the definition. Whether a device does it instead is decided before
+//! anything is made here, in `engine.rs`; see `device.rs`.
 
 use std::borrow::Cow;
 

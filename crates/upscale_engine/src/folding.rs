@@ -8,7 +8,8 @@ use crate::network::{Layer, Network};
 
 impl Network {
     /// The network as it is for pictures of this condition; itself when it knows of none.
-    pub(crate) fn folded(&self, condition: Condition) -> Cow<'_, Self> {
+    #[must_use]
+    pub fn folded(&self, condition: Condition) -> Cow<'_, Self> {
         let Some(conditioning) = &self.conditioning else {
             return Cow::Borrowed(self);
         };

@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+mod anatomy;
 mod architecture;
 pub mod bench;
 mod bicubic;
 mod calibrate;
 mod checkpoint;
 mod conditioning;
+mod device;
 mod engine;
 mod ensemble;
 mod error;
@@ -51,6 +53,8 @@ mod word_tiles;
 mod words;
 
 pub use architecture::Architecture;
+pub use bicubic::{Phase, phases};
+pub use device::{Device, DeviceError, DeviceWork};
 pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};
 pub use executor::Precision;
@@ -60,6 +64,6 @@ pub use faces::{
 pub use kernel_set::KernelSet;
 pub use model::Model;
 pub use ncnn::join_ncnn;
-pub use network::Network;
+pub use network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 pub use restorer::Restorer;
 pub use shapes::Shape;

@@ -5,10 +5,10 @@ use crate::conditioning::Conditioning;
 use crate::ranges::Ranges;
 
 /// A map of the network: index into [`Network::maps`]. Map 0 is the source picture: see [`Network::unshuffle`].
-pub(crate) type Map = usize;
+pub type Map = usize;
 
 /// The source picture as a map.
-pub(crate) const PICTURE: Map = 0;
+pub const PICTURE: Map = 0;
 
 /// A network: 3x3 and 1x1 convolutions over maps, then a pixel shuffle onto a base.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct Network {
 
 /// What the shuffled last layer is added to before the clamp to 0..1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub enum Base {
     /// Bicubic interpolation of the source, see `bicubic.rs`.
     Bicubic,
     /// Every source pixel repeated (Compact).
@@ -50,24 +50,27 @@ pub(crate) enum Base {
 
 /// One convolution (zero padded, stride 1) and what happens to its sums before they are stored.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
+pub struct Layer {
     /// Read side by side as one map of all their channels. One of half the output's factor is read as if every pixel
     /// of it were two wide and two high (nearest neighbour); the zeros outside come after that.
-    pub(crate) inputs: Vec<Map>,
-    pub(crate) output: Map,
+    pub inputs: Vec<Map>,
+    /// The map that it writes.
+    pub output: Map,
     /// 3 or 1: the side of the kernel.
-    pub(crate) side: usize,
+    pub side: usize,
     /// `[output channel][input channel][row][column]`.
-    pub(crate) weights: Vec<f32>,
-    pub(crate) bias: Vec<f32>,
-    pub(crate) activation: Activation,
+    pub weights: Vec<f32>,
+    /// One number for each output channel.
+    pub bias: Vec<f32>,
+    /// Applied to the sums first.
+    pub activation: Activation,
     /// Applied in order, after the activation.
-    pub(crate) combine: Vec<Combine>,
+    pub combine: Vec<Combine>,
 }
 
 /// Element-wise function of a sum.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Activation {
+pub enum Activation {
     /// `v`
     None,
     /// `max(v, 0)`
@@ -80,11 +83,19 @@ pub(crate) enum Activation {
 
 /// What joins another map `h` of the same shape to a layer's value `v`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Combine {
+pub enum Combine {
     /// `scale * v + h`
-    Add { map: Map, scale: f32 },
+    Add {
+        /// `h`, as wide and as high.
+        map: Map,
+        /// What `v` is multiplied by.
+        scale: f32,
+    },
     /// SPAN's gate: `(v + h) * (sigmoid(v) - 0.5)`
-    Gate { map: Map },
+    Gate {
+        /// `h`, as wide and as high.
+        map: Map,
+    },
 }
 
 impl Layer {
@@ -99,7 +110,9 @@ impl Layer {
 }
 
 impl Combine {
-    pub(crate) fn map(self) -> Map {
+    /// The map that it joins.
+    #[must_use]
+    pub fn map(self) -> Map {
         match self {
             Self::Add { map, .. } | Self::Gate { map } => map,
         }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use upscale_image::Format;
 
-    use crate::frame::Spent;
+    use crate::frame::{DeviceUse, Spent};
 
     const JOB: Job = Job {
         parameters: Parameters::at(Scale::X2),
@@ -160,6 +160,7 @@ mod tests {
         source_format: Format::Jpeg,
         by_brought_model: false,
         by_reference: false,
+        device: DeviceUse::None,
         focus_permille: [500; 2],
         spent: Spent {
             decode: Duration::ZERO,

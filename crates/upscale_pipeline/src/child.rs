@@ -8,10 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use upscale_engine::{KernelSet, Network};
+use upscale_engine::{Device, KernelSet, Network};
 
 use crate::{
     Answer, Facts, FallbackLevel, Job, PictureOptions, PipelineError, Upscaled,
+    device::{RemoteDevice, receive_end},
     kernels::{self, KernelsError},
     models::{ChildModels, ModelPaths, ModelsError},
     read_job, read_source,
@@ -51,6 +52,8 @@ pub struct ChildSetup {
     pub uid: Option<u32>,
     /// The process that started it.
     pub parent: Option<u32>,
+    /// Whether an end of a socket to a device comes before the job, on standard input.
+    pub has_device: bool,
 }
 
 /// Does the job that stands on standard input.
@@ -64,6 +67,10 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     // Read while the environment's words can still be complained about.
     let kernels = kernels::from_environment()?;
     let models = ChildModels::open(setup.models)?;
+    let device = match setup.has_device {
+        true => receive_device().map_err(ChildError::Job)?,
+        false => None,
+    };
     // The job is the parent's own word; the source behind it is untrusted and waits for the sandbox.
     let mut input = BufReader::new(io::stdin().lock());
     let (job, source_bytes) = read_job(&mut input).map_err(ChildError::Job)?;
@@ -86,7 +93,8 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     let network = models.read(job.parameters.scale)?;
     let restoring = models.read_restoring()?;
     let brought = (restoring.as_ref(), network.as_ref());
-    let mut answer = work(&job, kernels, brought, &source, &mut out);
+    let options = options(&job, kernels, brought, device.as_ref());
+    let mut answer = work(&job, &options, &source, &mut out);
     drop(source);
     if let Answer::Done { facts, .. } = &mut answer {
         facts.memory_bytes = status.as_deref().and_then(largest_memory).unwrap_or(0);
@@ -94,14 +102,22 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     write_answer(&mut out, &answer).map_err(ChildError::Answer)
 }
 
-fn work(
+/// Before the sandbox closes: what receives an end of a socket is no call that it knows.
+fn receive_device() -> io::Result<Option<Arc<dyn Device>>> {
+    let Some(end) = receive_end(rustix::stdio::stdin())? else {
+        return Ok(None);
+    };
+    let device: Arc<dyn Device> = Arc::new(RemoteDevice::new(end)?);
+    Ok(Some(device))
+}
+
+fn options<'a>(
     job: &Job,
     kernels: Option<KernelSet>,
-    (restoring, network): (Option<&Arc<Network>>, Option<&Arc<Network>>),
-    source: &[u8],
-    out: &mut impl Write,
-) -> Answer {
-    let options = PictureOptions {
+    (restoring, network): (Option<&'a Arc<Network>>, Option<&'a Arc<Network>>),
+    device: Option<&'a Arc<dyn Device>>,
+) -> PictureOptions<'a> {
+    PictureOptions {
         parameters: job.parameters,
         look: job.look,
         threads: job.threads.into(),
@@ -109,10 +125,14 @@ fn work(
         pixels_max: job.source_pixels_max,
         network,
         restoring,
+        device,
         ensemble: false,
         clock: wall,
         with_thumbnail: true,
-    };
+    }
+}
+
+fn work(job: &Job, options: &PictureOptions<'_>, source: &[u8], out: &mut impl Write) -> Answer {
     let mut last = 0;
     let mut progress = |share: f64| {
         let permille = (share * 1_000.0) as u16;
@@ -122,7 +142,7 @@ fn work(
             let _ = write_progress(out, permille);
         }
     };
-    match upscale_image(source, &options, &mut progress) {
+    match upscale_image(source, options, &mut progress) {
         Ok(upscaled) if upscaled.png.len() as u64 > job.result_bytes_max => Answer::Broke(format!(
             "the PNG has {} bytes, more than {}",
             upscaled.png.len(),
@@ -156,6 +176,7 @@ fn facts(upscaled: &Upscaled) -> Facts {
         source_format: upscaled.source_format,
         by_brought_model: upscaled.by_brought_model,
         by_reference: upscaled.level == FallbackLevel::Reference,
+        device: upscaled.device,
         focus_permille: upscaled.facts.focus_permille,
         spent: upscaled.spent,
         memory_bytes: 0,

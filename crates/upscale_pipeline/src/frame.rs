@@ -23,7 +23,7 @@ use upscale_image::Format;
 use crate::sandbox::Parts;
 
 /// The last byte is the protocol's version: a service whose program was replaced on disk starts children of the new one.
-const MAGIC: [u8; 4] = *b"UPS\x05";
+const MAGIC: [u8; 4] = *b"UPS\x06";
 /// A message of the longest kind takes half of it.
 const FRAME_BYTES_MAX: usize = 2_048;
 /// Longest message of a child.
@@ -74,12 +74,28 @@ pub struct Facts {
     pub by_brought_model: bool,
     /// Whether the fast path failed the output check and the plain kernels made this.
     pub by_reference: bool,
+    /// What came of the device.
+    pub device: DeviceUse,
     /// Where the result differs most from its source enlarged smoothly, in thousandths of its sides.
     pub focus_permille: [u16; 2],
     /// Where the time went, for metrics: believed by no one who decides.
     pub spent: Spent,
     /// The largest memory the child ever had resident, in bytes; 0 where the system does not say.
     pub memory_bytes: u64,
+}
+
+/// Whether a device beside the CPU made a picture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeviceUse {
+    /// There was none, or it was not asked.
+    #[default]
+    None,
+    /// It did.
+    Made,
+    /// It was asked, and was not for this picture, or not just then; the CPU made it.
+    Refused,
+    /// It was asked, and failed; the CPU made it.
+    Failed,
 }
 
 /// Where the time of one image went.
@@ -290,13 +306,13 @@ async fn read_png(pipe: &mut (impl AsyncRead + Unpin), bytes: u64) -> io::Result
     Ok(png)
 }
 
-fn to_frame(what: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(crate) fn to_frame(what: &impl Serialize) -> io::Result<Vec<u8>> {
     let body = postcard::to_allocvec(what).map_err(io::Error::other)?;
     let length = u32::try_from(body.len()).map_err(io::Error::other)?;
     Ok([length.to_le_bytes().as_slice(), &body].concat())
 }
 
-fn frame_bytes(length: [u8; 4]) -> io::Result<usize> {
+pub(crate) fn frame_bytes(length: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(length) as usize;
     if length > FRAME_BYTES_MAX {
         return Err(invalid(format!("a frame of {length} bytes")));
@@ -304,7 +320,7 @@ fn frame_bytes(length: [u8; 4]) -> io::Result<usize> {
     Ok(length)
 }
 
-fn from_frame<T: DeserializeOwned>(frame: &[u8]) -> io::Result<T> {
+pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8]) -> io::Result<T> {
     match postcard::take_from_bytes(frame) {
         Ok((what, [])) => Ok(what),
         Ok((_, rest)) => Err(invalid(format!("{} bytes after a frame", rest.len()))),

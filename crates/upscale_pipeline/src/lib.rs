@@ -4,11 +4,13 @@
 
 mod check_png;
 mod child;
+mod device;
 #[cfg(debug_assertions)]
 pub mod fault;
 mod frame;
 pub mod kernels;
 mod models;
+mod output;
 mod picture;
 mod running;
 pub mod sandbox;
@@ -16,8 +18,12 @@ mod status;
 mod supervisor;
 
 pub use child::{ChildError, ChildSetup, run_child};
+pub use device::{
+    Announcement, DeviceFacts, DeviceLink, DeviceProcess, KnownNetworks, announce, serve_device,
+};
 pub use frame::{
-    Answer, Facts, Job, Spent, read_answer, read_job, read_source, write_answer, write_progress,
+    Answer, DeviceUse, Facts, Job, Spent, read_answer, read_job, read_source, write_answer,
+    write_progress,
 };
 pub use models::{ModelPaths, ModelsError};
 pub use picture::{

@@ -1,6 +1,7 @@
 //! One image from bytes to bytes: decode, upscale alpha and colour, check, encode. The child of the service and
 //! `upscale file` run this same function; who may read which file or pipe is theirs to say.
 
+mod levels;
 mod work;
 
 use std::{sync::Arc, time::Duration};
@@ -8,17 +9,17 @@ use std::{sync::Arc, time::Duration};
 use rustix::time::{ClockId, clock_gettime};
 use upscale_core::{Condition, Look, Parameters, Pixels, limits::source_pixels_max};
 use upscale_engine::{
-    Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network, Precision,
-    Restorer, UpscaleError,
+    Device, Engine, EngineOptions, EnhancedFaces, FaceEnhancer, KernelSet, ModelError, Network,
+    Precision, Restorer, UpscaleError,
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
     store_if_smaller, thumbnail,
 };
 
-use self::work::Work;
+use self::{levels::by_levels, work::Work};
 use crate::{
-    Spent,
+    DeviceUse, Spent,
     kernels::{self, KernelsError},
 };
 
@@ -40,6 +41,8 @@ pub struct PictureOptions<'a> {
     /// What restores the picture, at its own size, before it is enlarged. To what comes after, it is a clean one then;
     /// the result is checked and balanced against the source as it came.
     pub restoring: Option<&'a Arc<Network>>,
+    /// What runs the networks in the place of the CPU, where a picture is worth handing over; none: nothing does.
+    pub device: Option<&'a Arc<dyn Device>>,
     /// Whether the networks run on all eight orientations of the picture, for the mean.
     pub ensemble: bool,
     /// What the stages are timed by: [`wall`] or [`processor`].
@@ -66,6 +69,7 @@ impl PictureOptions<'_> {
             pixels_max: source_pixels_max(parameters),
             network: None,
             restoring: None,
+            device: None,
             ensemble: false,
             clock,
             with_thumbnail: false,
@@ -102,6 +106,8 @@ pub struct Upscaled {
     pub source_size: (u32, u32),
     /// The fallback level whose result passed the output check.
     pub level: FallbackLevel,
+    /// Whether a device had to do with it.
+    pub device: DeviceUse,
     /// Whether [`PictureOptions::network`] made it.
     pub by_brought_model: bool,
     /// Faces that were made clearer.
@@ -115,6 +121,8 @@ pub struct Upscaled {
 /// The fallback levels of the output check: what a result came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallbackLevel {
+    /// A device beside the CPU.
+    Device,
     /// The kernels that fit this CPU best.
     Fast,
     /// Plain loops, because the check refused what the fast kernels made. The double-precision definition
@@ -131,6 +139,14 @@ pub enum PipelineError {
     /// What the networks made is not the source, at both levels; the text is for logs.
     #[error("the result failed the output check: {0}")]
     Output(WriteError),
+    /// The device did not do it; the text is for logs.
+    #[error("the device: {reason}")]
+    Device {
+        /// What failed.
+        reason: String,
+        /// Whether it is broken; else it is only not for this picture.
+        is_broken: bool,
+    },
     /// This program is at fault: weights, kernels, rows.
     #[error("the engine failed: {0}")]
     Engine(String),
@@ -160,16 +176,7 @@ pub fn upscale_image(
         None
     };
     let decode = (options.clock)() - started;
-    let mut upscaled = match attempt(&source, options, FallbackLevel::Fast, progress) {
-        // A model that someone brought has not been miscalculated: it is like that, and much slower the second time.
-        Err(PipelineError::Output(failure))
-            if options.network.is_none() && options.restoring.is_none() =>
-        {
-            tracing::warn!(%failure, "the output check refused a result; the plain kernels try again");
-            attempt(&source, options, FallbackLevel::Reference, progress)
-        }
-        ended => ended,
-    }?;
+    let mut upscaled = by_levels(&source, options, progress)?;
     upscaled.spent.decode = decode;
     upscaled.thumbnail = small;
     Ok(upscaled)
@@ -226,6 +233,7 @@ fn attempt(
         facts,
         source_format: source.header.format,
         level,
+        device: DeviceUse::None,
         by_brought_model: options.network.is_some(),
         faces: faces.map_or(0, |faces| faces.found().len()),
         spent: Spent {
@@ -243,14 +251,18 @@ fn engine_options(options: &PictureOptions<'_>, level: FallbackLevel) -> EngineO
         look: options.look,
         threads: options.threads,
         kernels: match level {
-            FallbackLevel::Fast => options.kernels,
+            FallbackLevel::Device | FallbackLevel::Fast => options.kernels,
             FallbackLevel::Reference => Some(KernelSet::Portable),
+        },
+        device: match level {
+            FallbackLevel::Device => options.device.cloned(),
+            _ => None,
         },
         // The header was held against the cap; this is the same number once more.
         pixels_max: usize::try_from(options.pixels_max).unwrap_or(usize::MAX),
         // Not from the defaults: they count the cores, and the child's sandbox opens no file to do so.
         precision: match level {
-            FallbackLevel::Fast => Precision::Fast,
+            FallbackLevel::Device | FallbackLevel::Fast => Precision::Fast,
             FallbackLevel::Reference => Precision::Exact,
         },
     }
@@ -266,7 +278,12 @@ fn enhance_faces(
     if !options.parameters.face_enhance || !source.condition.suits_face_networks() {
         return Ok(None);
     }
-    let Some(enhancer) = FaceEnhancer::shipped(engine.clone())? else {
+    // A face is small, and its network no one's but the child's.
+    let on_cpu = EngineOptions {
+        device: None,
+        ..engine.clone()
+    };
+    let Some(enhancer) = FaceEnhancer::shipped(on_cpu)? else {
         return Ok(None);
     };
     let faces = enhancer
@@ -306,7 +323,13 @@ fn upscale_alpha(
 }
 
 fn engine_failed(error: &UpscaleError) -> PipelineError {
-    PipelineError::Engine(error.to_string())
+    match error {
+        UpscaleError::Device { reason, is_broken } => PipelineError::Device {
+            reason: reason.clone(),
+            is_broken: *is_broken,
+        },
+        other => PipelineError::Engine(other.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ impl Running {
                     child,
                     ended: Some(ended),
                 });
+                // It keeps the ends of what the child was given, which would never close.
+                drop(command);
                 let pid = running.as_ref().ok().and_then(Self::pid);
                 // A child that is no longer waited for is killed as it is dropped.
                 let _ = send_running.send(running);

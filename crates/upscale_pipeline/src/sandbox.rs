@@ -96,6 +96,37 @@ pub fn enter(entry: &Entry) -> Result<Report, SandboxError> {
     Ok(report)
 }
 
+/// For a process that opens devices: it ends with the one that started it, and when memory is out it goes first.
+///
+/// # Errors
+/// When that one is gone already.
+pub fn die_with(parent: Option<u32>) -> Result<(), SandboxError> {
+    let _ = become_first_to_go();
+    die_with_parent(parent).map(|_| ())
+}
+
+/// What a process does without once its devices are open: new privileges, a core, TCP, signals to others. Drivers open files
+/// and make calls as they please, each its own, so that these stay free; the process reads no picture's file, only samples.
+///
+/// # Errors
+/// When the kernel refuses the limit; what it does not know is left out.
+pub fn confine_device_process() -> Result<(), SandboxError> {
+    let _ = set_no_new_privs(true);
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none)
+        .map_err(|error| SandboxError::Limit(format!("{:?}: {error}", Resource::Core)))?;
+    let _ = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessNet::from_all(LANDLOCK_ABI))
+        .and_then(|rules| rules.scope(Scope::from_all(LANDLOCK_ABI)))
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    Ok(())
+}
+
 /// The first look at a clock finds the kernel's own page for it (vDSO), before Linux 6.4 by opening `/proc/self/auxv`: in
 /// the sandbox that would be the end.
 fn find_clock() {

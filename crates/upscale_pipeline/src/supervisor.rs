@@ -5,7 +5,10 @@
 use std::{
     ffi::OsString,
     io,
-    os::unix::process::ExitStatusExt,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream as StdStream, process::ExitStatusExt},
+    },
     path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -14,7 +17,8 @@ use std::{
 use metrics::counter;
 use tokio::{
     io::AsyncReadExt,
-    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    net::UnixStream,
+    process::{ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 use upscale_core::{Look, Parameters, Scale, limits::source_pixels_max};
@@ -22,17 +26,17 @@ use upscale_core::{Look, Parameters, Scale, limits::source_pixels_max};
 use crate::{
     Answer, Facts, Job,
     check_png::{check_png, check_thumbnail},
+    device::{DeviceLink, send_end},
     frame::{read_answer, write_job},
+    output::Output,
     running::Running,
     sandbox::{EXIT_WEAK_SANDBOX, Parts},
 };
 
-/// What is kept of a child's standard error; the first lines say why it ended.
-const OUTPUT_BYTES_MAX: usize = 8 * 1024;
 /// After its answer a child has this long to end by itself.
 const ENDING: Duration = Duration::from_secs(5);
 /// After a child ended badly its last words have this long to arrive.
-const LAST_OUTPUT: Duration = Duration::from_millis(500);
+pub(crate) const LAST_OUTPUT: Duration = Duration::from_millis(500);
 /// Beside the samples of a result that does not compress: a filter byte for each of at most 3,000,000 rows, the profile
 /// (at most 4 MiB), and 0.1 % for blocks and chunks ([`upscale_image::store_if_smaller`]).
 const RESULT_OVERHEAD_BYTES: u64 = 8 * 1024 * 1024;
@@ -65,6 +69,8 @@ pub struct ChildOptions {
     pub required: Parts,
     /// The look of the restoring networks, see [`Look`].
     pub look: Look,
+    /// Where children get a device from; none: there is none.
+    pub device: Option<DeviceLink>,
 }
 
 /// A result that the parent has checked as far as it can without decoding.
@@ -104,16 +110,16 @@ impl ChildOptions {
     /// [`ChildEnd`].
     pub async fn upscale(&self, job: &Job, source: &[u8]) -> Result<CheckedResult, ChildEnd> {
         let mut cause = Cause("not_started");
-        let started = Running::start(self.command()).await;
+        let (command, input, device) = self.command().map_err(ChildEnd::NotStarted)?;
+        let started = Running::start(command).await;
         let mut child = started.map_err(ChildEnd::NotStarted)?;
         // Until it is known better: this future may be dropped at any await.
         cause.0 = "cancelled";
         let mut talk = Talk {
-            stderr: child.child.stderr.take(),
-            words: Vec::new(),
+            output: Output::new(child.child.stderr.take()),
             progress: 0,
         };
-        let talked = timeout(self.wall_clock, talk.run(&mut child, job, source)).await;
+        let talked = timeout(self.wall_clock, talk.run(&mut child, input, job, source)).await;
         // Dead and waited for before anything else happens, whatever came of the talk.
         child.kill().await;
         let answered = talked.unwrap_or_else(|_| {
@@ -127,8 +133,10 @@ impl ChildOptions {
                 Err(self.bad_end(end, job))
             }
         };
-        if let Err(error) = &outcome {
-            talk.log(error).await;
+        match (&outcome, &self.device) {
+            (Err(error), _) => talk.log(error).await,
+            (Ok(result), Some(link)) => link.reported(result.facts.device, device),
+            _ => {}
         }
         outcome
     }
@@ -143,7 +151,9 @@ impl ChildOptions {
         ChildEnd::OutOfTime { limit, end }
     }
 
-    fn command(&self) -> Command {
+    /// The command, and where its job is written to unless that is the pipe which comes with it. A child with a device gets
+    /// its job over a socket, for only a socket can bring it the device's end as well; the number is the device's process'.
+    fn command(&self) -> io::Result<(Command, Option<UnixStream>, u64)> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -156,7 +166,14 @@ impl ChildOptions {
             .kill_on_drop(true)
             // Its own group: what it starts ends with it, and an interrupt at the terminal is for the service, which drains.
             .process_group(0);
-        command
+        let Some((end, device)) = self.device.as_ref().and_then(DeviceLink::connect) else {
+            return Ok((command, None, 0));
+        };
+        let (ours, theirs) = StdStream::pair()?;
+        send_end(&ours, end)?;
+        ours.set_nonblocking(true)?;
+        command.arg("--device-end").stdin(OwnedFd::from(theirs));
+        Ok((command, Some(UnixStream::from_std(ours)?), device))
     }
 }
 
@@ -271,8 +288,7 @@ fn judge(
 
 /// What is remembered of one child.
 struct Talk {
-    stderr: Option<ChildStderr>,
-    words: Vec<u8>,
+    output: Output,
     progress: u16,
 }
 
@@ -280,24 +296,26 @@ impl Talk {
     async fn run(
         &mut self,
         child: &mut Running,
+        input: Option<UnixStream>,
         job: &Job,
         source: &[u8],
     ) -> Result<Answer, BadEnd> {
-        let pipes = (child.child.stdin.take(), child.child.stdout.take());
-        let (Some(stdin), Some(stdout)) = pipes else {
+        let pipe = child.child.stdin.take().map(Input::Pipe);
+        let inputs = (input.map(Input::Socket).or(pipe), child.child.stdout.take());
+        let (Some(input), Some(stdout)) = inputs else {
             return Err(BadEnd::new("not_started", "the child has no pipes"));
         };
         tokio::select! {
             ended = converse(child, stdout, job, &mut self.progress) => ended,
-            never = feed(stdin, job, source) => never,
-            never = listen(&mut self.stderr, &mut self.words) => never,
+            never = feed(input, job, source) => never,
+            never = self.output.listen() => never,
         }
     }
 
     /// One line with what the child said about it; its words are untrusted and are shown escaped.
     async fn log(&mut self, error: &ChildEnd) {
-        let _ = timeout(LAST_OUTPUT, capture(&mut self.stderr, &mut self.words)).await;
-        let words = String::from_utf8_lossy(&self.words);
+        let _ = timeout(LAST_OUTPUT, self.output.capture()).await;
+        let words = self.output.text();
         if let ChildEnd::WeakSandbox(_) = error {
             tracing::error!(child_output = ?words, "this machine cannot decode images safely");
         }
@@ -325,31 +343,23 @@ async fn converse(
     }
 }
 
+/// What a child's standard input is on this side.
+enum Input {
+    Pipe(ChildStdin),
+    Socket(UnixStream),
+}
+
 /// Never ends. A child may refuse before it has read everything, so a broken pipe is not yet a failure:
 /// the answer, or its absence, decides.
-async fn feed<T>(mut stdin: ChildStdin, job: &Job, source: &[u8]) -> T {
-    let written = write_job(&mut stdin, job, source).await;
+async fn feed<T>(input: Input, job: &Job, source: &[u8]) -> T {
+    let written = match input {
+        Input::Pipe(mut pipe) => write_job(&mut pipe, job, source).await,
+        Input::Socket(mut socket) => write_job(&mut socket, job, source).await,
+    };
     if let Err(error) = written {
         tracing::debug!(%error, "the child did not read its job to the end");
     }
-    drop(stdin);
     std::future::pending().await
-}
-
-/// Never ends: the answer does.
-async fn listen<T>(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) -> T {
-    capture(stderr, words).await;
-    std::future::pending().await
-}
-
-/// Keeps the first bytes and drops the rest, so that a babbling child is never stopped by a full pipe.
-async fn capture(stderr: &mut Option<ChildStderr>, words: &mut Vec<u8>) {
-    let Some(stderr) = stderr else { return };
-    let mut piece = [0; 4_096];
-    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-        let room = OUTPUT_BYTES_MAX.saturating_sub(words.len());
-        words.extend_from_slice(&piece[..length.min(room)]);
-    }
 }
 
 /// After an answer there is nothing but the end, with status 0.

@@ -15,7 +15,7 @@ mod guard;
 
 use std::net::IpAddr;
 
-use upscale_pipeline::{Answer, Facts, Format, Spent, write_answer, write_progress};
+use upscale_pipeline::{Answer, DeviceUse, Facts, Format, Spent, write_answer, write_progress};
 
 const CASES_PER_SEED: usize = 400;
 
@@ -70,6 +70,7 @@ fn damaged_frames_are_an_answer_within_its_limits_or_an_error() {
         source_format: Format::Png,
         by_brought_model: false,
         by_reference: false,
+        device: DeviceUse::None,
         focus_permille: [0, 1_000],
         spent: Spent::default(),
         memory_bytes: 0,

@@ -15,6 +15,7 @@ use upscale_pipeline::sandbox::UID_DEFAULT;
 use upscale_worker::{IpNet, Ipv6Net};
 
 use super::{
+    device::DeviceChoice,
     location::LocationArgs,
     model::ServedModels,
     parse::{
@@ -193,6 +194,10 @@ pub(crate) struct WorkArgs {
     /// Threads for one image; by default all cores for an image alone, and equal shares where there are several.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
+    /// What computes: `cpu`, `gpu:0` (or another number of `doctor`'s list), or `auto`, the GPU where a short measurement
+    /// finds that faster.
+    #[arg(long, value_name = "auto|cpu|gpu:N", default_value_t = DeviceChoice::Auto)]
+    pub(crate) device: DeviceChoice,
     /// Further root certificates (PEM) to trust for image URLs; repeatable.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     pub(crate) source_ca: Vec<PathBuf>,

@@ -217,6 +217,20 @@ pub(crate) const METRICS: &[Metric] = &[
         "Results by the fallback level at which they passed the output check; none: failed at both",
     )
     .by(&[("path", &["fast", "plain", "none"])]),
+    gauge("upscale_device_up", "1 while the GPU's process takes pictures"),
+    gauge(
+        "upscale_device_buffer_bytes",
+        "The GPU's largest buffer; its name and driver stand in the log and in `doctor`",
+    ),
+    counter(
+        "upscale_device_pictures_total",
+        "Results by what made them where a GPU is configured; cpu: not worth handing over, fallback: the CPU after the GPU",
+    )
+    .by(&[("path", &["device", "cpu", "fallback"])]),
+    counter(
+        "upscale_device_restarts_total",
+        "Ends of the GPU's process, after each of which it is started again",
+    ),
     counter("upscale_source_bytes_total", "Bytes of downloaded sources"),
     counter("upscale_result_bytes_total", "Bytes of stored results"),
     // Money.

@@ -121,6 +121,7 @@ impl Ready {
             precision: Precision::Exact,
             // Not from the defaults: they count the cores, and the sandbox opens no file to do so.
             look: Look::default(),
+            device: None,
         };
         let network = Arc::clone(network);
         Ok(match Scale::from_factor(network.scale() as i64) {

@@ -34,6 +34,7 @@ mod fleet;
 mod fleet_deeds;
 mod freezes;
 mod full_disk;
+mod gpu;
 mod heirs;
 mod kills;
 mod load;

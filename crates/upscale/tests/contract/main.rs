@@ -30,6 +30,7 @@ mod creating;
 mod doctor;
 mod fairness;
 mod files;
+mod gpu;
 mod idempotency;
 #[cfg(debug_assertions)]
 mod injected_calls;

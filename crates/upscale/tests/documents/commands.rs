@@ -49,6 +49,16 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "needs a task whose refund hangs: the store's conformance/operator.rs makes one",
     ),
     (
+        "docs/gpu.md",
+        "upscale doctor",
+        "it needs a GPU: tests/contract/gpu.rs does the same on lavapipe, with smaller pictures",
+    ),
+    (
+        "docs/gpu.md",
+        "docker build",
+        "there is no Docker engine here: the page names what was never run",
+    ),
+    (
         "docs/reliability.md",
         "checks/figures.sh",
         "runs the fault programme, minutes or hours of it: tests/chaos holds its short forms",
@@ -76,7 +86,9 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
 ];
 
 /// Languages of blocks that hold no command line.
-const NO_COMMANDS: [&str; 7] = ["json", "toml", "sql", "python", "ts", "rust", "text"];
+const NO_COMMANDS: [&str; 8] = [
+    "json", "toml", "yaml", "sql", "python", "ts", "rust", "text",
+];
 
 fn is_left_out(page: &Page, block: &Block, index: usize) -> bool {
     let (name, start, _) = NOT_RUN[index];

@@ -34,5 +34,6 @@ pub fn sandboxed() -> ChildOptions {
         cpu_seconds_max: 60,
         required,
         look: Look::Faithful,
+        device: None,
     }
 }

@@ -24,7 +24,25 @@ pub fn upscale() -> Command {
             command.env_remove(name);
         }
     }
+    // Most tests count children, and none but those of the GPU has use for another process at every start.
+    command.env("UPSCALE_DEVICE", "cpu");
     command
+}
+
+/// Whether a Vulkan driver is there; with CI=true one has to be.
+pub fn has_gpu() -> bool {
+    let tried = upscale()
+        .args(["bench", "--device", "gpu:0", "--network", "f"])
+        .args(["--size", "8x8", "--runs", "1"])
+        .output()
+        .unwrap();
+    let is_needed = std::env::var("CI").is_ok_and(|value| value == "true");
+    let words = String::from_utf8_lossy(&tried.stderr).into_owned();
+    assert!(tried.status.success() || !is_needed, "no GPU: {words}");
+    if !tried.status.success() {
+        eprintln!("left out, no Vulkan driver: {words}");
+    }
+    tried.status.success()
 }
 
 /// A service that said it is ready.
@@ -135,6 +153,14 @@ impl Serve {
     /// Processes that this one has started and that still run.
     pub fn children(&self) -> Vec<u32> {
         children_of(self.pid())
+    }
+
+    /// The process of its GPU, if there is one just now.
+    pub fn gpu(&self) -> Option<u32> {
+        self.children().into_iter().find(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|&byte| byte == 0).nth(1) == Some(b"gpu")
+        })
     }
 }
 

@@ -32,6 +32,7 @@ fn facts() -> Facts {
         source_format: Format::WebP,
         by_brought_model: true,
         by_reference: true,
+        device: DeviceUse::Failed,
         focus_permille: [1, 1_000],
         spent: Spent {
             decode: Duration::from_nanos(1),

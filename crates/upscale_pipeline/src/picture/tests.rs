@@ -8,6 +8,7 @@ fn options(scale: Scale) -> PictureOptions<'static> {
     PictureOptions {
         network: None,
         restoring: None,
+        device: None,
         kernels: None,
         parameters: Parameters {
             face_enhance: true,

@@ -5,7 +5,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use upscale_core::{Look, Scale};
 use upscale_pipeline::{
-    Answer, ChildOptions, Facts, Format, Spent, sandbox::Parts, write_answer, write_progress,
+    Answer, ChildOptions, DeviceUse, Facts, Format, Spent, sandbox::Parts, write_answer,
+    write_progress,
 };
 
 /// A folder with what the scripts read and write.
@@ -42,6 +43,7 @@ impl Stage {
             cpu_seconds_max: 60,
             required: Parts::NONE,
             look: Look::Faithful,
+            device: None,
         }
     }
 
@@ -72,6 +74,7 @@ pub(crate) fn facts(source_width: u32, source_height: u32, scale: Scale) -> Fact
         source_format: Format::Png,
         by_brought_model: false,
         by_reference: false,
+        device: DeviceUse::None,
         focus_permille: [250, 750],
         spent: Spent::default(),
         memory_bytes: 0,
