@@ -259,7 +259,11 @@ mod tests {
         let mut state = seed;
         let pair = |_| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f32::from_bits(if state % 7 == 0 { 0x8000_7fff } else { state })
+            f32::from_bits(if state.is_multiple_of(7) {
+                0x8000_7fff
+            } else {
+                state
+            })
         };
         (0..count).map(pair).collect()
     }

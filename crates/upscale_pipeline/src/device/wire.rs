@@ -24,8 +24,8 @@ pub(super) struct Order {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Conveyed {
     compression: ConveyedCompression,
-    /// Noise and softness.
-    estimate: Option<(f32, f32)>,
+    /// Noise, softness, and whether the noise may be texture.
+    estimate: Option<(f32, f32, bool)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -92,7 +92,9 @@ impl From<Condition> for Conveyed {
                     ConveyedCompression::Quantised(luma_mean, chroma_mean, per_chroma)
                 }
             },
-            estimate: condition.estimate.map(|e| (e.noise, e.softness)),
+            estimate: condition
+                .estimate
+                .map(|e| (e.noise, e.softness, e.may_be_texture)),
         }
     }
 }
@@ -117,7 +119,11 @@ impl From<Conveyed> for Condition {
             },
             estimate: conveyed
                 .estimate
-                .map(|(noise, softness)| Estimate { noise, softness }),
+                .map(|(noise, softness, may_be_texture)| Estimate {
+                    noise,
+                    softness,
+                    may_be_texture,
+                }),
         }
     }
 }
