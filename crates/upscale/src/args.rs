@@ -26,7 +26,7 @@ pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     device::{DeviceChoice, GpuArgs},
     location::{DataArgs, LocationArgs, StorageArgs},
-    model::{Commercial, FileModel, ModelCommand, ServedModels},
+    model::{Commercial, FileModel, HandedModels, ModelCommand, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{AdminAddress, OneLimit, PictureSize},
     roles::{
@@ -249,15 +249,8 @@ pub(crate) struct ChildArgs {
     /// A device's end of a socket comes before the job.
     #[arg(long)]
     pub(crate) device_end: bool,
-    /// Model to restore with before that.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_1x: Option<PathBuf>,
-    /// Model to upscale 2x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_2x: Option<PathBuf>,
-    /// Model to upscale 4x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_4x: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) models: HandedModels,
 }
 
 #[derive(Debug, Subcommand)]

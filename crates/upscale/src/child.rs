@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use upscale_pipeline::{
-    ChildError, ChildSetup, ModelPaths, run_child,
+    ChildError, ChildSetup, run_child,
     sandbox::{self, EXIT_WEAK_SANDBOX, Entry},
 };
 
@@ -25,13 +25,8 @@ pub(crate) fn child(args: &ChildArgs) -> anyhow::Result<ExitCode> {
         })?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let models = ModelPaths {
-        x1: args.model_1x.clone(),
-        x2: args.model_2x.clone(),
-        x4: args.model_4x.clone(),
-    };
     let setup = ChildSetup {
-        models,
+        models: args.models.paths(),
         uid,
         parent,
         has_device: args.device_end,

@@ -9,9 +9,7 @@ use std::{os::unix::net::UnixStream, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use upscale_engine::Device;
-use upscale_pipeline::{
-    Announcement, DeviceFacts, KnownNetworks, ModelPaths, announce, sandbox, serve_device,
-};
+use upscale_pipeline::{Announcement, DeviceFacts, KnownNetworks, announce, sandbox, serve_device};
 
 use crate::args::{DeviceChoice, GpuArgs};
 
@@ -137,11 +135,7 @@ pub(crate) fn gpu(args: &GpuArgs) -> anyhow::Result<()> {
 fn prepare(args: &GpuArgs) -> Result<(Opened, KnownNetworks), String> {
     let opened = open(args.device, args.threads as usize)?;
     let opened = opened.ok_or_else(|| "no GPU is to be used".to_owned())?;
-    let models = ModelPaths {
-        x1: args.model_1x.clone(),
-        x2: args.model_2x.clone(),
-        x4: args.model_4x.clone(),
-    };
-    let known = KnownNetworks::load(args.look, models).map_err(|error| error.to_string())?;
+    let known =
+        KnownNetworks::load(args.look, args.models.paths()).map_err(|error| error.to_string())?;
     Ok((opened, known))
 }

@@ -14,8 +14,9 @@ use crate::executor::{Executor, Precision};
 use crate::network::{Activation, Network};
 use crate::run::{Cancelled, Sink};
 
-/// Multiply-accumulates that a core does in about a tenth of a second: so many may be spent on checking what a device made.
-const MACS_OF_A_MOMENT: usize = 8_000_000_000;
+/// Multiply-accumulates that a core does in about a tenth of a second: so many may be spent on checking what a device made, and a
+/// picture of fewer is not worth handing over.
+pub const MACS_OF_A_MOMENT: usize = 8_000_000_000;
 /// Side of the piece that is compared, in source pixels.
 const PIECE_SIDE: usize = 16;
 /// Where a piece cannot be afforded, for a pixel of a deep network sees hundreds of others, one picture in so many is tried

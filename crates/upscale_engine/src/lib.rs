@@ -54,7 +54,7 @@ mod words;
 
 pub use architecture::Architecture;
 pub use bicubic::{Phase, phases};
-pub use device::{Device, DeviceError, DeviceWork};
+pub use device::{Device, DeviceError, DeviceWork, MACS_OF_A_MOMENT};
 pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};
 pub use executor::Precision;

@@ -1,9 +1,11 @@
 //! `--device`: what computes pictures, and the process that a GPU has.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use clap::Args;
 use upscale_core::Look;
+
+use super::HandedModels;
 
 /// What computes pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +61,8 @@ pub(crate) struct GpuArgs {
     /// The look of the restoring networks.
     #[arg(long, value_name = "LOOK", default_value_t = Look::default())]
     pub(crate) look: Look,
-    /// Model to restore with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_1x: Option<PathBuf>,
-    /// Model to upscale 2x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_2x: Option<PathBuf>,
-    /// Model to upscale 4x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_4x: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) models: HandedModels,
 }
 
 #[cfg(test)]

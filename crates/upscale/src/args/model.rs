@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+use upscale_pipeline::ModelPaths;
 
 /// Models in place of the networks that ship, for `serve`.
 #[derive(Debug, Args)]
@@ -20,6 +21,30 @@ pub(crate) struct ServedModels {
     /// Serve models whose card does not say `commercial = "yes"`.
     #[arg(long)]
     pub(crate) allow_non_commercial: bool,
+}
+
+/// Models for the processes that `serve` and `worker` start.
+#[derive(Debug, Args)]
+pub(crate) struct HandedModels {
+    /// Model to restore with before that.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_1x: Option<PathBuf>,
+    /// Model to upscale 2x with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_2x: Option<PathBuf>,
+    /// Model to upscale 4x with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_4x: Option<PathBuf>,
+}
+
+impl HandedModels {
+    pub(crate) fn paths(&self) -> ModelPaths {
+        ModelPaths {
+            x1: self.model_1x.clone(),
+            x2: self.model_2x.clone(),
+            x4: self.model_4x.clone(),
+        }
+    }
 }
 
 /// A model in place of the networks that ship, for `file`.

@@ -1,13 +1,10 @@
 //! Who computes a picture, one after another until a result passes the output check: a device, the kernels, plain loops.
 
-use upscale_engine::Engine;
+use upscale_engine::{Engine, MACS_OF_A_MOMENT};
 use upscale_image::Source;
 
 use super::{FallbackLevel, PictureOptions, PipelineError, Upscaled, attempt, engine_options};
 use crate::DeviceUse;
-
-/// Multiply-accumulates that a core does in about a tenth of a second: a picture of fewer is not worth handing over.
-const MACS_MIN: u64 = 8_000_000_000;
 
 pub(super) fn by_levels(
     source: &Source,
@@ -15,7 +12,7 @@ pub(super) fn by_levels(
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
     let mut device = DeviceUse::None;
-    if options.device.is_some() && macs(source, options)? >= MACS_MIN {
+    if options.device.is_some() && macs(source, options)? >= MACS_OF_A_MOMENT as u64 {
         match attempt(source, options, FallbackLevel::Device, progress) {
             Ok(upscaled) => {
                 return Ok(Upscaled {
