@@ -3,7 +3,8 @@
 A network trained for the smallest square error makes textures too smooth: of all that could be there it draws the
 mean. Here it is asked as well for as much local contrast as the photograph has, in three bands of fine detail; never
 on pages of text, where contrast that is not in the file would be another letter. What repeats with every input pixel
-has contrast too and costs the network nothing to draw: it is punished by itself. No second network judges.
+has contrast too and costs the network nothing to draw: it is punished by itself. With `critic` in the recipe a second
+network judges as well (critic.py).
 look_gates.py says whether what comes of it may ship.
 """
 
@@ -16,19 +17,25 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .critic import Critic, counting, preferred, shifted, unlike
 from .data import Pictures
 from .mixture import Group
 from .scenes import scene_groups
-from .train import SCENES, Recipe, Run, go_on, options, prepare, team
+from .train import SCENES, Recipe, Run, go_on, options, prepare, summed, team
 
-# Contrast below this, in 0..1, is as good as none: two levels. Asked for less, a network drew a grid on smooth skin.
+# A grid of this contrast, in 0..1, costs one unit: two levels.
 CONTRAST_MIN = 0.008
+# Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
+# weave for it, and did. More than the original's is too much from SPECK on, one level: flat places stay flat.
+GRAIN, SPECK = 0.016, 0.004
 # Side of the windows in which a grid shows, in input pixels.
 GRID_WINDOW = 16
 # Side of the windows that contrast is measured in, in output pixels; of those whose spectrum is taken.
 WINDOW, SPECTRUM = 8, 32
 # How far from a place in the spectrum its neighbours are, in bins: beyond what Hann's window spreads.
 BESIDE = 3
+# Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
+CRITIC_RATE, CRITIC_ALONE = 4e-4, 100
 LUMA = (0.299, 0.587, 0.114)
 
 
@@ -36,8 +43,65 @@ class Photos(Group):
     """A group in which no page is."""
 
 
-class DetailRun(Run):
-    """Half of the scenes are photographs and art, asked for contrast; the others as the restoring network sees them.
+class CrispRun(Run):
+    """Asks for contrast as the original has it, for no grid, and what a critic wants where the recipe has one."""
+
+    def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
+        super().__init__(recipe, device, compiled)
+        self.critic = Critic().to(device) if recipe.critic else None
+        if self.critic:
+            self.judging = torch.optim.Adam(self.critic.parameters(), lr=CRITIC_RATE, betas=(0.5, 0.99))
+
+    def step_on(self, pictures: Pictures) -> Tensor:
+        """The critic takes its step on the same pictures."""
+        if not self.critic:
+            return super().step_on(pictures)
+        self.judging.zero_grad()
+        loss = super().step_on(pictures)
+        summed(self.critic, loss)
+        self.judging.step()
+        return loss
+
+    def state(self) -> dict:
+        extra = {"critic": self.critic.state_dict(), "judging": self.judging.state_dict()} if self.critic else {}
+        return super().state() | extra
+
+    def take(self, state: dict) -> None:
+        super().take(state)
+        if self.critic:
+            self.critic.load_state_dict(state["critic"])
+            self.judging.load_state_dict(state["judging"])
+
+    def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
+        recipe, output = self.recipe, output.float()
+        loss = recipe.loss(self.step, output, group.clean)
+        if recipe.comb:
+            loss = loss + recipe.comb * comb(output, group.clean, recipe.scale).mean()
+        if recipe.critic:
+            loss = loss + recipe.critic * self.judged(output, group)
+        return loss + recipe.contrast * lacking(output, group.clean, recipe.scale, recipe.grid)
+
+    def judged(self, output: Tensor, group: Group) -> Tensor:
+        """What the critic has against `output`, by its judgement and by what its layers see; leaves it the gradients
+        of its own loss. For the first CRITIC_ALONE steps it learns and is not heard."""
+        scale, draw = self.recipe.scale, torch.Generator().manual_seed(self.step)
+        base = functional.pixel_shuffle(self.network.phases(group.small), scale)
+        made, clean, base = shifted([output, group.clean, base], scale, draw)
+        counts = counting(clean)
+        with torch.autocast(output.device.type, torch.bfloat16, enabled=self.recipe.bf16(self.step)):
+            self.critic.requires_grad_(True)
+            real, seen = self.critic(clean, base, counts)
+            preferred(real.float(), self.critic(made.detach(), base, counts)[0].float()).backward()
+            if self.step < CRITIC_ALONE:
+                return output.new_zeros(())
+            self.critic.requires_grad_(False)
+            judgement, seen_made = self.critic(made, base, counts)
+        seen = [one.detach().float() for one in seen]
+        return preferred(judgement.float(), real.detach().float()) + unlike([one.float() for one in seen_made], seen)
+
+
+class DetailRun(CrispRun):
+    """Half of the scenes are photographs and art, asked to be crisp; the others as the restoring network sees them.
 
     What the condition changes stays as it was: both networks follow one condition, and mixing their weights mixes
     what they do.
@@ -61,13 +125,7 @@ class DetailRun(Run):
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        loss = self.recipe.loss(self.step, output, group.clean)
-        if not isinstance(group, Photos):
-            return loss
-        recipe, output = self.recipe, output.float()
-        if recipe.comb:
-            loss = loss + recipe.comb * comb(output, group.clean, recipe.scale).mean()
-        return loss + recipe.contrast * lacking(output, group.clean, recipe.scale, recipe.grid)
+        return self.crisp_loss(output, group) if isinstance(group, Photos) else super().loss(output, group)
 
 
 def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:
@@ -122,18 +180,29 @@ def luma(picture: Tensor) -> Tensor:
 
 
 def too_smooth(output: Tensor, clean: Tensor) -> Tensor:
-    """Mean distance of the logarithms of local contrast, over three bands and all windows; 0 where all are equal."""
-    found = [(one - other).abs().mean() for one, other in zip(contrasts(output), contrasts(clean), strict=True)]
+    """Mean distance of the logarithms of local contrast, over three bands and all windows; 0 where all are equal.
+
+    And how much more grain than the original's there is, where it has little.
+    """
+    found = []
+    for one, other in zip(contrasts(output), contrasts(clean), strict=True):
+        unlike = (logarithm(one, GRAIN) - logarithm(other, GRAIN)).abs()
+        too_much = (logarithm(one, SPECK) - logarithm(other, SPECK)).clamp(min=0.0)
+        found.append((unlike + too_much).mean())
     return torch.stack(found).mean()
 
 
+def logarithm(power: Tensor, least: float) -> Tensor:
+    """Of the deviation with that power; `least` is as good as none."""
+    return (power + least**2).log() * 0.5
+
+
 def contrasts(picture: Tensor) -> list[Tensor]:
-    """Of RGB [n, 3, h, w]: of each band the logarithm of its deviation in every window, overlapping by half."""
+    """Of RGB [n, 3, h, w]: the power of each of three bands of fine detail in every window, overlapping by half."""
     plane, found = luma(picture), []
     for side in (3, 5, 9):
         smooth = functional.avg_pool2d(plane, side, 1, side // 2, count_include_pad=False)
-        power = functional.avg_pool2d((plane - smooth).square(), WINDOW, WINDOW // 2)
-        found.append((power + CONTRAST_MIN**2).log() * 0.5)
+        found.append(functional.avg_pool2d((plane - smooth).square(), WINDOW, WINDOW // 2))
         plane = smooth
     return found
 

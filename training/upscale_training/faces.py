@@ -19,11 +19,11 @@ from torch import Tensor
 
 from . import degrade
 from .data import MULTIPLE, as_batch, packed, place, read_picture
-from .detail import lacking
+from .detail import CrispRun
 from .mixture import Draw, Group, Mixture
 from .resize import resize_8bit
 from .scenes import Scenes
-from .train import Recipe, Run, go_on, options, prepare
+from .train import Recipe, go_on, options, prepare
 
 # One person in four is kept for judging.
 HELD_OUT_OF = 4
@@ -111,15 +111,16 @@ def seen(path: Path, size: float) -> NDArray[np.uint8]:
     return whole if size == 1.0 else resize_8bit(whole, height, width)
 
 
-class FaceRun(Run):
-    """Goes on from a finished restoring network of the same shape, on faces alone."""
+class FaceRun(CrispRun):
+    """Goes on from a finished restoring network of the same shape, on faces alone.
+
+    Of all faces as much contrast is asked as they have: the mean of all that a face could be is no one's.
+    """
 
     scenes = SCENES
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        """Of all faces as much contrast as they have: the mean of all that a face could be is no one's."""
-        wrong = lacking(output.float(), group.clean, self.recipe.scale, self.recipe.grid)
-        return super().loss(output, group) + self.recipe.contrast * wrong
+        return self.crisp_loss(output, group)
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 `python -m upscale_training.look_gates --restore FILE --crisp FILE --before FILE --eval EVAL [--out PAGE]`
 
 Pairs from real cameras (4x), photographs, text and graphics; each by bicubic, by the restoring network (faithful), and
-by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in every look. The
-exit status is 1 where a gate fails.
+by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in the faithful look, and
+in every look where it is lossless. The exit status is 1 where a gate fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .restore_bed import ROWS, Row, cropped, pairs
 from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 
 # Share of the crisp weights in each look, as in upscale_core/src/look.rs.
-LOOKS = {"faithful": 0.0, "natural": 0.5, "crisp": 0.75}
+LOOKS = {"faithful": 0.0, "natural": 0.6, "crisp": 0.8}
 # Damages of the bed on which looks are compared.
 INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
@@ -80,9 +80,14 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
     """Bicubic and the looks as the service makes them."""
     found = {"bicubic": interpolate("bicubic")}
     for name, network in looks.items():
-        chosen = network if is_to_restore(condition) else before
+        chosen = network if is_restored_in(name, condition, network.architecture.scale) else before
         found[name] = network_enlarger(chosen, condition[: chosen.architecture.inputs])
     return found
+
+
+def is_restored_in(look: str, condition: tuple[float, ...], scale: int) -> bool:
+    """As `Condition::is_restored_in` of the engine: finer looks have at 4x what is not known to be lossless as well."""
+    return is_to_restore(condition) or (look != "faithful" and scale == 4 and condition[:4] != CLEAN)
 
 
 def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:

@@ -46,7 +46,7 @@ class Recipe:
     The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
     factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
-    `comb`, what a factor of e more power at the input's own frequencies costs.
+    `comb`, what a factor of e more power at the input's own frequencies costs; `critic`, what its judgement counts.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Recipe:
     contrast: float = 0.0
     grid: float = 10.0
     comb: float = 0.0
+    critic: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 
@@ -220,7 +221,16 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Through a neighbour file: a kill at any moment leaves a whole checkpoint."""
-        state = {
+        unfinished = path.with_suffix(".unfinished")
+        torch.save(self.state(), unfinished)
+        unfinished.replace(path)
+
+    def restore(self, path: Path) -> None:
+        self.take(torch.load(path, map_location=self.device, weights_only=True))
+
+    def state(self) -> dict:
+        """All that a checkpoint holds."""
+        return {
             "recipe": asdict(self.recipe),
             "step": self.step,
             "seconds": self.seconds,
@@ -229,12 +239,8 @@ class Run:
             "average": self.average.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
         }
-        unfinished = path.with_suffix(".unfinished")
-        torch.save(state, unfinished)
-        unfinished.replace(path)
 
-    def restore(self, path: Path) -> None:
-        state = torch.load(path, map_location=self.device, weights_only=True)
+    def take(self, state: dict) -> None:
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         for optimiser, kept in zip(self.optimisers, state["optimisers"], strict=True):

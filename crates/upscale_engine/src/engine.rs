@@ -49,7 +49,7 @@ pub struct Engine {
 /// The networks of one scale.
 struct Networks {
     plain: Shelved,
-    /// For pictures with noise or softness to undo ([`Condition::is_to_restore`]).
+    /// For pictures with noise or softness to undo, and in finer looks for lossy files ([`Condition::is_restored_in`]).
     restoring: Option<Shelved>,
 }
 
@@ -293,8 +293,7 @@ impl Engine {
         &self.networks(scale).plain.get().network
     }
 
-    /// The network that enlarges pictures of this condition so many times: another one where there is noise or
-    /// softness to undo.
+    /// The network that enlarges pictures of this condition so many times ([`Condition::is_restored_in`]).
     #[must_use]
     pub fn network_for(&self, scale: Scale, condition: Condition) -> &Network {
         &self.loaded(scale, condition).network
@@ -310,7 +309,7 @@ impl Engine {
     fn loaded(&self, scale: Scale, condition: Condition) -> &Loaded {
         let networks = self.networks(scale);
         match &networks.restoring {
-            Some(restoring) if condition.is_to_restore() => restoring.get(),
+            Some(restoring) if condition.is_restored_in(self.options.look, scale) => restoring.get(),
             _ => networks.plain.get(),
         }
     }
