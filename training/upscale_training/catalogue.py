@@ -15,7 +15,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-FAMILIES = {"esrgan": "ESRGAN", "compact": "Compact", "span": "SPAN", "artcnn": "ArtCNN", "spanf": "SPAN-F"}
+FAMILIES = {
+    "esrgan": "ESRGAN",
+    "compact": "Compact",
+    "span": "SPAN",
+    "artcnn": "ArtCNN",
+    "spanf": "SPAN-F",
+    "edsr": "EDSR",
+    "sr-res-net": "SRResNet",
+}
 ENLARGES, RESTORES = (2, 4), 1
 PLATFORMS = ("pytorch", "ncnn")
 RGB = 3

@@ -1,12 +1,15 @@
 //! Which network a file's tensors are, told by their names and shapes alone: ESRGAN's RRDBNet under its three sets
-//! of names, Compact, SPAN. A tensor too many or too few is a refusal: a network that is nearly the one we know
+//! of names, Compact, SPAN and others. A tensor too many or too few is a refusal: a network that is nearly the one we know
 //! would run and give wrong pictures.
 
 mod artcnn;
 mod compact;
+mod edsr;
 mod esrgan;
 mod span;
 mod span_f;
+mod srresnet;
+mod upsampling;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -43,6 +46,12 @@ pub enum Architecture {
     SpanF,
     /// ArtCNN in RGB.
     ArtCnn,
+    /// EDSR with the names of its authors' program.
+    EdsrFirst,
+    /// EDSR with the names of BasicSR.
+    EdsrBasic,
+    /// SRResNet of BasicSR.
+    SrResNet,
     /// RRDBNet in a file without names.
     Esrgan,
     /// No one's in particular: convolutions and what joins them, in a file without names.
@@ -62,6 +71,9 @@ impl Architecture {
             Self::Span => "SPAN",
             Self::SpanF => "SPAN-F",
             Self::ArtCnn => "ArtCNN",
+            Self::EdsrFirst => "EDSR (its authors' names)",
+            Self::EdsrBasic => "EDSR (BasicSR names)",
+            Self::SrResNet => "SRResNet (MSRResNet)",
             Self::Esrgan => "ESRGAN (RRDBNet)",
             Self::Convolutions => "a network of convolutions",
         }
@@ -70,7 +82,7 @@ impl Architecture {
 
 /// What is told when nothing fits.
 const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
-    Compact (SRVGGNetCompact), SPAN, SPAN-F and ArtCNN, at 1x, 2x and 4x, RGB";
+    Compact (SRVGGNetCompact), SPAN, SPAN-F, ArtCNN, EDSR and SRResNet (MSRResNet), at 1x, 2x and 4x, RGB";
 
 /// Builds the network that the tensors are.
 ///
@@ -88,6 +100,8 @@ pub(crate) fn build(checkpoint: &Checkpoint<'_>) -> Result<(Architecture, Networ
         Architecture::Span => span::build(&weights)?,
         Architecture::SpanF => span_f::build(&weights)?,
         Architecture::ArtCnn => artcnn::build(&weights)?,
+        Architecture::SrResNet => srresnet::build(&weights)?,
+        set @ (Architecture::EdsrFirst | Architecture::EdsrBasic) => edsr::build(&weights, set)?,
         other => esrgan::build(&weights, other)?,
     };
     weights.check_all_taken(architecture)?;
@@ -135,6 +149,21 @@ const MARKS: &[(Architecture, &str, &str)] = &[
         Architecture::ArtCnn,
         "conv0.weight",
         "depth_to_space.upscale.0.weight",
+    ),
+    (
+        Architecture::EdsrFirst,
+        "body.0.body.0.weight",
+        "tail.1.weight",
+    ),
+    (
+        Architecture::EdsrBasic,
+        "body.0.conv1.weight",
+        "conv_after_body.weight",
+    ),
+    (
+        Architecture::SrResNet,
+        "body.0.conv1.weight",
+        "conv_hr.weight",
     ),
 ];
 
@@ -185,10 +214,12 @@ fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
         (".attn.", "a transformer"),
         ("relative_position_bias_table", "a transformer"),
         ("feats.0.eval_conv.", "SPANPlus"),
-        ("conv_after_body.", "EDSR"),
-        ("body.0.conv1.weight", "SRResNet"),
+        ("rcab.", "RCAN"),
+        ("body.0.body.0.body.0.weight", "RCAN"),
+        ("conv_after_body.", "a network like EDSR"),
+        ("body.0.conv1.weight", "a network like SRResNet"),
         ("head_act.", "DIS"),
-        ("head.0.weight", "EDSR, RCAN or one of their kind"),
+        ("head.0.weight", "RCAN, MDSR or one of their kind"),
     ];
     let is_in = |part: &str| names.iter().any(|name| name.contains(part));
     known
@@ -237,6 +268,16 @@ impl Weights<'_> {
             )));
         }
         Ok([out, read, height, width])
+    }
+
+    /// The outputs of a first convolution, which has to read red, green and blue.
+    pub(crate) fn channels_of_rgb(&self, name: &str) -> Result<usize, ModelError> {
+        match self.conv_shape(name)? {
+            [channels, 3, ..] => Ok(channels),
+            [_, read, ..] => Err(refuse(format!(
+                "{name}.weight reads {read} channels, not 3: no RGB"
+            ))),
+        }
     }
 
     /// The weights `[out, read, side, side]` and the bias of a convolution.

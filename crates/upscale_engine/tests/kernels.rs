@@ -58,7 +58,7 @@ fn worst(a: &[f32], b: &[f32]) -> f32 {
     differences.fold(0.0, f32::max)
 }
 
-fn shapes() -> [Shape; 7] {
+fn shapes() -> [Shape; 9] {
     [
         Shape::Residual {
             channels: 32,
@@ -88,6 +88,14 @@ fn shapes() -> [Shape; 7] {
         Shape::Rrdb {
             channels: 16,
             growth: 16,
+            blocks: 2,
+        },
+        Shape::Edsr {
+            channels: 20,
+            blocks: 1,
+        },
+        Shape::Edsr {
+            channels: 32,
             blocks: 2,
         },
     ]

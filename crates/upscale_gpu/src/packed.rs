@@ -112,6 +112,9 @@ fn check(network: &Network, layer: &Layer) -> Result<(), String> {
             layer.inputs.len()
         ));
     }
+    if layer.is_interleaved {
+        return Err("reads four maps as one".to_owned());
+    }
     if layer.combine.len() > JOINS_MAX {
         return Err(format!(
             "joins {} maps, at most {JOINS_MAX} can be",

@@ -1,7 +1,7 @@
 //! What a kernel is told of one step, as the words that `convolve.wgsl` and `frame.wgsl` read.
 
 use upscale_core::Pixels;
-use upscale_engine::{Activation, Base, Combine, Map, Network, PICTURE, phases};
+use upscale_engine::{Activation, Base, Combine, Map, Network, PICTURE, linear_phases, phases};
 
 use crate::{
     area::{Area, Cut, Location, TilePlan},
@@ -117,7 +117,7 @@ impl Steps<'_> {
         let base = match network.base() {
             Base::Zero => 0,
             Base::Nearest => 1,
-            Base::Bicubic => 2,
+            Base::Bicubic | Base::Bilinear => 2,
         };
         let mut words = area_words(area).to_vec();
         words.extend(
@@ -137,7 +137,10 @@ impl Steps<'_> {
         ]);
         words.extend(network.mean().map(f32::to_bits));
         words.extend([0, columns, x, y, width]);
-        let mut phases = phases(network.scale());
+        let mut phases = match network.base() {
+            Base::Bilinear => linear_phases(network.scale()),
+            _ => phases(network.scale()),
+        };
         phases.resize(4, phases[0]);
         let taps = phases.iter().flat_map(|phase| phase.taps);
         words.extend(taps.map(|tap| (tap as f32).to_bits()));

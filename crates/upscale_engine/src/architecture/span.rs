@@ -7,8 +7,8 @@ use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
 const BLOCKS: usize = 6;
-/// The published network is fed `(x - mean) * 255`; no file says otherwise but by `no_norm`.
-const MEAN: [f32; 3] = [0.4488, 0.4371, 0.4040];
+/// The mean colour of DIV2K. The published network is fed `(x - mean) * 255`; no file says otherwise but by `no_norm`.
+pub(super) const MEAN: [f32; 3] = [0.4488, 0.4371, 0.4040];
 const RANGE: f32 = 255.0;
 /// Channels of the chain for one of the convolution, at most; the published network has two.
 const GAIN_MAX: usize = 2;
@@ -19,12 +19,7 @@ pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
     } else {
         "conv_1.sk"
     };
-    let [channels, read, ..] = weights.conv_shape(first)?;
-    if read != 3 {
-        return Err(refuse(format!(
-            "{first}.weight reads {read} channels, not 3: no RGB"
-        )));
-    }
+    let channels = weights.channels_of_rgb(first)?;
     let outputs = weights.conv_shape("upsampler.0")?[0];
     let scale = shuffled_scale(Architecture::Span, "upsampler.0", outputs)?;
     let mut network = Network::empty(&format!("span-x{scale}"), scale, Base::Zero);

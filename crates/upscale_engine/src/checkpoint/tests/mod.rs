@@ -2,6 +2,7 @@
 //! one damage after another.
 
 mod hostile;
+mod residual;
 mod writer;
 
 use self::writer::{Saved, legacy, safetensors, zip};
