@@ -181,6 +181,49 @@ def run_span_f(state: State, scale: int, x: Tensor) -> Tensor:
     return F.pixel_shuffle(span_conv(state, "conv_2", h), scale)
 
 
+def make_span_plus(scale: int, groups: tuple[int, ...] = (2,), channels: int = 8, seed: int = 8) -> State:
+    """`groups` are the blocks between the first and the last of each group; at 1x it ends in a plain convolution."""
+    weights = Weights(seed)
+    inner = []
+    for group, blocks in enumerate(groups, start=1):
+        names = ["block_1", *(f"block_n.{i}" for i in range(blocks)), "block_end"]
+        inner += [f"feats.{group}.{name}.c{c}_r" for name in names for c in (1, 2, 3)]
+        inner.append(f"feats.{group}.conv_2")
+        weights.conv(f"feats.{group}.conv_cat", channels, 4 * channels, 1)
+    for name in ["feats.0", *inner]:
+        read = 3 if name == "feats.0" else channels
+        weights.conv(f"{name}.sk", channels, read, 1)
+        weights.conv(f"{name}.conv.0", 2 * read, read, 1)
+        weights.conv(f"{name}.conv.1", 2 * channels, 2 * read)
+        weights.conv(f"{name}.conv.2", channels, 2 * channels, 1)
+        weights.conv(f"{name}.eval_conv", channels, read)
+    up = "upsampler" if scale == 1 else "upsampler.0"
+    weights.conv(up, 3 * scale * scale, channels, gain=0.1)
+    weights.picture(up)
+    return weights.state
+
+
+def run_span_plus(state: State, scale: int, x: Tensor) -> Tensor:
+    h, group = span_conv(state, "feats.0", x), 1
+    while f"feats.{group}.conv_cat.weight" in state:
+        h, group = run_span_group(state, f"feats.{group}", h), group + 1
+    return conv(state, "upsampler", h) if scale == 1 else F.pixel_shuffle(conv(state, "upsampler.0", h), scale)
+
+
+def run_span_group(state: State, group: str, x: Tensor) -> Tensor:
+    middle: list[str] = []
+    while f"{group}.block_n.{len(middle)}.c1_r.eval_conv.weight" in state:
+        middle.append(f"block_n.{len(middle)}")
+    h = first = tap = x
+    for name in ["block_1", *middle, "block_end"]:
+        tap = F.mish(span_conv(state, f"{group}.{name}.c1_r", h))
+        o3 = span_conv(state, f"{group}.{name}.c3_r", F.mish(span_conv(state, f"{group}.{name}.c2_r", tap)))
+        h = (o3 + h) * (torch.sigmoid(o3) - 0.5)
+        first = h if name == "block_1" else first
+    taps = torch.cat([x, span_conv(state, f"{group}.conv_2", h), first, tap], 1)
+    return conv(state, f"{group}.conv_cat", taps)
+
+
 def make_artcnn(scale: int, channels: int = 8, blocks: int = 3, seed: int = 5) -> State:
     weights = Weights(seed)
     weights.conv("conv0", channels, 3)
@@ -217,8 +260,12 @@ class Residual:
 
 BLOCKS = 2
 EDSR = {
-    "its authors'": Residual("head.0", ("body.{b}.body.0", "body.{b}.body.2"), f"body.{BLOCKS}", "tail.0.{u}", "tail.1"),
-    "BasicSR": Residual("conv_first", ("body.{b}.conv1", "body.{b}.conv2"), "conv_after_body", "upsample.{u}", "conv_last"),
+    "its authors'": Residual(
+        "head.0", ("body.{b}.body.0", "body.{b}.body.2"), f"body.{BLOCKS}", "tail.0.{u}", "tail.1"
+    ),
+    "BasicSR": Residual(
+        "conv_first", ("body.{b}.conv1", "body.{b}.conv2"), "conv_after_body", "upsample.{u}", "conv_last"
+    ),
 }
 
 

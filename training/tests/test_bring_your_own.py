@@ -146,6 +146,23 @@ def test_the_younger_families(family: str, scale: int, upscale: Path, tmp_path: 
     assert (report["scale"], report["architecture"]) == (scale, family)
 
 
+@pytest.mark.parametrize("groups", [(2,), (0, 1)])
+@pytest.mark.parametrize("scale", [1, 2, 4])
+def test_span_plus(scale: int, groups: tuple[int, ...], upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_span_plus(scale, groups)
+    file = tmp_path / "span-plus.safetensors"
+    save_safetensors(state, file)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_span_plus(weights, scale, x))
+    assert (report["scale"], report["architecture"]) == (scale, "SPANPlus")
+
+
+def test_span_plus_of_merged_kernels_alone(upscale: Path, tmp_path: Path) -> None:
+    state = nets.merged_span(nets.make_span_plus(4))
+    file = tmp_path / "span-plus.pth"
+    save_zip({"params_ema": state}, file)
+    verify(upscale, file, state, lambda weights, x: nets.run_span_plus(weights, 4, x))
+
+
 @pytest.mark.parametrize("ups", [0, 1, 2])
 @pytest.mark.parametrize("named", nets.EDSR)
 def test_edsr(named: str, ups: int, upscale: Path, tmp_path: Path) -> None:

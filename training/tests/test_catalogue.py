@@ -23,6 +23,8 @@ MODELS = [
     (entry("span", 2, platform="ncnn"), "enlarges"),
     (entry("EDSR", 4), "enlarges"),
     (entry("sr-res-net", 2), "enlarges"),
+    (entry("spanplus", 4), "SPANPlus, with DySample or without: the file says"),
+    (entry("esrgan+", 4), "architecture esrgan+"),
     (entry("esrgan", 8), "scale 8x"),
     (entry("esrgan", 4, channels=1), "no RGB"),
     (entry("compact", 4, platform="onnx"), "no file of PyTorch or ncnn"),
@@ -47,5 +49,5 @@ def test_the_three_forms_of_a_catalogue_count_the_same(form: str, tmp_path: Path
     else:
         place.write_text(json.dumps(models if form == "object" else list(models.values())))
     report = table(read(place))
-    assert report.startswith("6 of 11 run (55 %), 1 of them restore at 1x")
+    assert report.startswith("6 of 13 run (46 %), 1 of them restore at 1x")
     assert "1 architecture hat" in report

@@ -85,6 +85,8 @@ pub enum Activation {
     Prelu(Vec<f32>),
     /// `v * sigmoid(v)`
     Silu,
+    /// `v * tanh(ln(1 + exp(v)))`
+    Mish,
 }
 
 /// What joins another map `h` of the same shape to a layer's value `v`.

@@ -216,6 +216,7 @@ fn activate(activation: &Activation, plane: &mut Plane) {
             Activation::Prelu(slopes) if *v < 0.0 => *v * f64::from(slopes[index % channels]),
             Activation::Prelu(_) => *v,
             Activation::Silu => *v * sigmoid(*v),
+            Activation::Mish => *v * v.exp().ln_1p().tanh(),
         };
     }
 }

@@ -27,6 +27,13 @@ pub enum Shape {
         /// Blocks of three convolutions.
         blocks: usize,
     },
+    /// The same with Mish, as SPANPlus has it.
+    SpanPlus {
+        /// Channels of every map.
+        channels: usize,
+        /// Blocks of three convolutions.
+        blocks: usize,
+    },
     /// RRDBNet, the network of ESRGAN: dense blocks within residual blocks, no base. At 2x it reads squares of 2 x 2
     /// pixels and enlarges them four times, as RealESRGAN_x2plus does.
     Rrdb {
@@ -85,6 +92,9 @@ impl Shape {
             Self::Span { channels, blocks } => {
                 taps(&mut random, scale, channels, blocks, &Activation::Silu)
             }
+            Self::SpanPlus { channels, blocks } => {
+                taps(&mut random, scale, channels, blocks, &Activation::Mish)
+            }
             Self::Rrdb {
                 channels,
                 growth,
@@ -119,7 +129,7 @@ fn taps(
     blocks: usize,
     activation: &Activation,
 ) -> Network {
-    let gated = *activation == Activation::Silu;
+    let gated = *activation != Activation::Relu;
     let mut network = Network::empty("taps", scale, Base::Bicubic);
     let (c, plain) = (channels, Activation::None);
     let head = random.conv(c, 3, 3, if gated { 4.0 } else { 1.5 });

@@ -85,7 +85,7 @@ impl Packed {
     fn push_weights(&mut self, network: &Network, layer: &Layer, columns: usize) {
         let (read, taps) = (network.channels_read(layer), layer.side * layer.side);
         let mut first = 0;
-        for &map in &layer.inputs {
+        for &map in layer.inputs.iter().take(read_count(layer)) {
             let channels = network.maps()[map];
             for start in (0..channels).step_by(4) {
                 for (tap, out) in (0..taps).flat_map(|tap| (0..columns).map(move |out| (tap, out)))
@@ -104,6 +104,15 @@ impl Packed {
     }
 }
 
+/// Inputs side by side; four that are read as one count once.
+pub(crate) fn read_count(layer: &Layer) -> usize {
+    if layer.is_interleaved {
+        1
+    } else {
+        layer.inputs.len()
+    }
+}
+
 fn check(network: &Network, layer: &Layer) -> Result<(), String> {
     let factors = network.factors();
     if layer.inputs.is_empty() || layer.inputs.len() > INPUTS_MAX {
@@ -111,9 +120,6 @@ fn check(network: &Network, layer: &Layer) -> Result<(), String> {
             "reads {} maps, 1 to {INPUTS_MAX} can be",
             layer.inputs.len()
         ));
-    }
-    if layer.is_interleaved {
-        return Err("reads four maps as one".to_owned());
     }
     if layer.combine.len() > JOINS_MAX {
         return Err(format!(

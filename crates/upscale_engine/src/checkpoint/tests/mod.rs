@@ -3,6 +3,7 @@
 
 mod hostile;
 mod residual;
+mod span_plus;
 mod writer;
 
 use self::writer::{Saved, legacy, safetensors, zip};
