@@ -12,6 +12,8 @@ const RANGE: f32 = 255.0;
 /// What a block multiplies its own part with. No file has it: both programs publish 0.1 for networks of 256 channels, and
 /// 1 for the others.
 const RESIDUAL_OF_256: f32 = 0.1;
+/// What a range that a file tells may be: colours of 0..1 to those of 16 bits.
+const RANGES: std::ops::RangeInclusive<f32> = 1.0..=65_535.0;
 /// How far a shift of the mean may be from the one that is known, in parts of its range: it is stored in single precision.
 const SHIFT_ERROR_MAX: f32 = 1e-6;
 
@@ -116,7 +118,7 @@ fn shifted_range(weights: &Weights<'_>) -> Result<f32, ModelError> {
         let mut pairs = bias.iter().zip(MEAN);
         pairs.all(|(&given, mean)| is_near(sign * given, range * mean))
     };
-    let mut is_known = of_mean(&sub, -1.0) && of_mean(&add, 1.0);
+    let mut is_known = RANGES.contains(&range) && of_mean(&sub, -1.0) && of_mean(&add, 1.0);
     for name in ["sub_mean.weight", "add_mean.weight"] {
         let mixed = weights.tensor(name, &[3, 3, 1, 1])?;
         is_known &= mixed == [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];

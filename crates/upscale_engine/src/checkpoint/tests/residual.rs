@@ -203,6 +203,12 @@ fn what_is_nearly_one_of_them_is_refused() {
 
 #[test]
 fn another_shift_of_the_mean_is_refused() {
+    for range in [0.0, -255.0, 1e5] {
+        let mut changed = tensors(EdsrFirst, 4, (1, 4));
+        changed.truncate(changed.len() - 4);
+        changed.extend(shifts(range));
+        assert_refused(&zip(&changed, &[]), "not the shift by the mean colour");
+    }
     let honest = tensors(EdsrFirst, 4, (1, 4));
     for (name, at) in [
         ("sub_mean.weight", 1),
