@@ -11,7 +11,7 @@ from torch import Tensor
 
 State = dict[str, Tensor]
 
-SPAN_MEAN = torch.tensor([0.4488, 0.4371, 0.4040])[None, :, None, None]
+DIV2K_MEAN = torch.tensor([0.4488, 0.4371, 0.4040])[None, :, None, None]
 
 
 class Weights:
@@ -181,6 +181,49 @@ def run_span_f(state: State, scale: int, x: Tensor) -> Tensor:
     return F.pixel_shuffle(span_conv(state, "conv_2", h), scale)
 
 
+def make_span_plus(scale: int, groups: tuple[int, ...] = (2,), channels: int = 8, seed: int = 8) -> State:
+    """`groups` are the blocks between the first and the last of each group; at 1x it ends in a plain convolution."""
+    weights = Weights(seed)
+    inner = []
+    for group, blocks in enumerate(groups, start=1):
+        names = ["block_1", *(f"block_n.{i}" for i in range(blocks)), "block_end"]
+        inner += [f"feats.{group}.{name}.c{c}_r" for name in names for c in (1, 2, 3)]
+        inner.append(f"feats.{group}.conv_2")
+        weights.conv(f"feats.{group}.conv_cat", channels, 4 * channels, 1)
+    for name in ["feats.0", *inner]:
+        read = 3 if name == "feats.0" else channels
+        weights.conv(f"{name}.sk", channels, read, 1)
+        weights.conv(f"{name}.conv.0", 2 * read, read, 1)
+        weights.conv(f"{name}.conv.1", 2 * channels, 2 * read)
+        weights.conv(f"{name}.conv.2", channels, 2 * channels, 1)
+        weights.conv(f"{name}.eval_conv", channels, read)
+    up = "upsampler" if scale == 1 else "upsampler.0"
+    weights.conv(up, 3 * scale * scale, channels, gain=0.1)
+    weights.picture(up)
+    return weights.state
+
+
+def run_span_plus(state: State, scale: int, x: Tensor) -> Tensor:
+    h, group = span_conv(state, "feats.0", x), 1
+    while f"feats.{group}.conv_cat.weight" in state:
+        h, group = run_span_group(state, f"feats.{group}", h), group + 1
+    return conv(state, "upsampler", h) if scale == 1 else F.pixel_shuffle(conv(state, "upsampler.0", h), scale)
+
+
+def run_span_group(state: State, group: str, x: Tensor) -> Tensor:
+    middle: list[str] = []
+    while f"{group}.block_n.{len(middle)}.c1_r.eval_conv.weight" in state:
+        middle.append(f"block_n.{len(middle)}")
+    h = first = tap = x
+    for name in ["block_1", *middle, "block_end"]:
+        tap = F.mish(span_conv(state, f"{group}.{name}.c1_r", h))
+        o3 = span_conv(state, f"{group}.{name}.c3_r", F.mish(span_conv(state, f"{group}.{name}.c2_r", tap)))
+        h = (o3 + h) * (torch.sigmoid(o3) - 0.5)
+        first = h if name == "block_1" else first
+    taps = torch.cat([x, span_conv(state, f"{group}.conv_2", h), first, tap], 1)
+    return conv(state, f"{group}.conv_cat", taps)
+
+
 def make_artcnn(scale: int, channels: int = 8, blocks: int = 3, seed: int = 5) -> State:
     weights = Weights(seed)
     weights.conv("conv0", channels, 3)
@@ -204,6 +247,91 @@ def run_artcnn(state: State, scale: int, x: Tensor) -> Tensor:
     return F.pixel_shuffle(conv(state, "depth_to_space.upscale.0", h), scale)
 
 
+@dataclass(frozen=True)
+class Residual:
+    """What the convolutions of EDSR and SRResNet are called; `{b}` is the block, `{u}` the doubling."""
+
+    first: str
+    block: tuple[str, str]
+    body: str
+    up: str
+    last: str
+
+
+BLOCKS = 2
+EDSR = {
+    "its authors'": Residual(
+        "head.0", ("body.{b}.body.0", "body.{b}.body.2"), f"body.{BLOCKS}", "tail.0.{u}", "tail.1"
+    ),
+    "BasicSR": Residual(
+        "conv_first", ("body.{b}.conv1", "body.{b}.conv2"), "conv_after_body", "upsample.{u}", "conv_last"
+    ),
+}
+
+
+def make_residual(weights: Weights, names: Residual, channels: int, last_gain: float) -> None:
+    """What EDSR and SRResNet share: the first and the last convolution, the blocks, the one after them."""
+    weights.conv(names.first, channels, 3)
+    for block in range(BLOCKS):
+        for part in names.block:
+            weights.conv(part.format(b=block), channels, channels)
+    weights.conv(names.body, channels, channels)
+    weights.conv(names.last, 3, channels, gain=last_gain)
+
+
+def run_blocks(state: State, names: Residual, x: Tensor, scale: float) -> Tensor:
+    for block in range(BLOCKS):
+        one, two = (part.format(b=block) for part in names.block)
+        x = x + scale * conv(state, two, F.relu(conv(state, one, x)))
+    return x
+
+
+def make_edsr(names: Residual, ups: int, channels: int = 10, seed: int = 6) -> State:
+    weights = Weights(seed)
+    make_residual(weights, names, channels, last_gain=0.2)
+    for up in range(ups):
+        weights.conv(names.up.format(u=2 * up), 4 * channels, channels)
+    if names.first == "head.0":
+        for name, sign in (("sub_mean", -255.0), ("add_mean", 255.0)):
+            weights.state[f"{name}.weight"] = torch.eye(3)[:, :, None, None].contiguous()
+            weights.state[f"{name}.bias"] = sign * DIV2K_MEAN.flatten()
+    return weights.state
+
+
+def run_edsr(state: State, names: Residual, x: Tensor) -> Tensor:
+    """Colours of 0..255 less their mean; published networks of 256 channels have a tenth of each block's own part."""
+    mean = DIV2K_MEAN.to(x)
+    head = conv(state, names.first, (x - mean) * 255.0)
+    channels = head.shape[1]
+    h = run_blocks(state, names, head, 0.1 if channels == 256 else 1.0)
+    h, up = head + conv(state, names.body, h), 0
+    while f"{names.up.format(u=up)}.weight" in state:
+        h, up = F.pixel_shuffle(conv(state, names.up.format(u=up), h), 2), up + 2
+    return conv(state, names.last, h) / 255.0 + mean
+
+
+SRRESNET = Residual("conv_first", ("body.{b}.conv1", "body.{b}.conv2"), "conv_hr", "upconv{u}", "conv_last")
+
+
+def make_srresnet(ups: int, channels: int = 10, seed: int = 7) -> State:
+    weights = Weights(seed)
+    make_residual(weights, SRRESNET, channels, last_gain=0.1)
+    for up in range(ups):
+        weights.conv(SRRESNET.up.format(u=up + 1), 4 * channels, channels)
+    return weights.state
+
+
+def run_srresnet(state: State, ups: int, x: Tensor) -> Tensor:
+    def bent(x: Tensor) -> Tensor:
+        return F.leaky_relu(x, 0.1)
+
+    h = run_blocks(state, SRRESNET, bent(conv(state, "conv_first", x)), 1.0)
+    for up in range(ups):
+        h = bent(F.pixel_shuffle(conv(state, SRRESNET.up.format(u=up + 1), h), 2))
+    base = F.interpolate(x, scale_factor=2**ups, mode="bilinear", align_corners=False)
+    return conv(state, "conv_last", bent(conv(state, "conv_hr", h))) + base
+
+
 def merged_span(state: State) -> State:
     """What files made to be run only keep of it."""
     return {name: tensor for name, tensor in state.items() if ".sk." not in name and ".conv." not in name}
@@ -211,7 +339,7 @@ def merged_span(state: State) -> State:
 
 def run_span(state: State, scale: int, x: Tensor) -> Tensor:
     if "no_norm" not in state:
-        x = (x - SPAN_MEAN.to(x)) * 255.0
+        x = (x - DIV2K_MEAN.to(x)) * 255.0
     f0 = h = span_conv(state, "conv_1", x)
     first = tap = h
     for block in range(1, 7):

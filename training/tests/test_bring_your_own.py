@@ -146,6 +146,51 @@ def test_the_younger_families(family: str, scale: int, upscale: Path, tmp_path: 
     assert (report["scale"], report["architecture"]) == (scale, family)
 
 
+@pytest.mark.parametrize("groups", [(2,), (0, 1)])
+@pytest.mark.parametrize("scale", [1, 2, 4])
+def test_span_plus(scale: int, groups: tuple[int, ...], upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_span_plus(scale, groups)
+    file = tmp_path / "span-plus.safetensors"
+    save_safetensors(state, file)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_span_plus(weights, scale, x))
+    assert (report["scale"], report["architecture"]) == (scale, "SPANPlus")
+
+
+def test_span_plus_of_merged_kernels_alone(upscale: Path, tmp_path: Path) -> None:
+    state = nets.merged_span(nets.make_span_plus(4))
+    file = tmp_path / "span-plus.pth"
+    save_zip({"params_ema": state}, file)
+    verify(upscale, file, state, lambda weights, x: nets.run_span_plus(weights, 4, x))
+
+
+@pytest.mark.parametrize("ups", [0, 1, 2])
+@pytest.mark.parametrize("named", nets.EDSR)
+def test_edsr(named: str, ups: int, upscale: Path, tmp_path: Path) -> None:
+    names = nets.EDSR[named]
+    state = nets.make_edsr(names, ups)
+    file = tmp_path / "edsr.pt"
+    save_legacy(state, file)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_edsr(weights, names, x))
+    assert (report["scale"], report["architecture"].split()[0]) == (2**ups, "EDSR")
+
+
+def test_edsr_of_the_large_size(upscale: Path, tmp_path: Path) -> None:
+    names = nets.EDSR["BasicSR"]
+    state = nets.make_edsr(names, 2, channels=256)
+    file = tmp_path / "edsr-large.pth"
+    save_zip({"params": state}, file)
+    verify(upscale, file, state, lambda weights, x: nets.run_edsr(weights, names, x))
+
+
+@pytest.mark.parametrize("ups", [1, 2])
+def test_srresnet(ups: int, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_srresnet(ups)
+    file = tmp_path / "srresnet.pth"
+    save_zip({"params": state}, file)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_srresnet(weights, ups, x))
+    assert (report["scale"], report["architecture"]) == (2**ups, "SRResNet (MSRResNet)")
+
+
 RESTORING = {
     "old names": (nets.old_names(2, 0), 3),
     "new names, of squares of 4": (nets.new_names(2), 48),

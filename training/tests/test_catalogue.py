@@ -21,6 +21,10 @@ MODELS = [
     (entry("compact", 2), "enlarges"),
     (entry("SPAN", 1), "restores"),
     (entry("span", 2, platform="ncnn"), "enlarges"),
+    (entry("EDSR", 4), "enlarges"),
+    (entry("sr-res-net", 2), "enlarges"),
+    (entry("spanplus", 4), "SPANPlus, with DySample or without: the file says"),
+    (entry("esrgan+", 4), "architecture esrgan+"),
     (entry("esrgan", 8), "scale 8x"),
     (entry("esrgan", 4, channels=1), "no RGB"),
     (entry("compact", 4, platform="onnx"), "no file of PyTorch or ncnn"),
@@ -45,5 +49,5 @@ def test_the_three_forms_of_a_catalogue_count_the_same(form: str, tmp_path: Path
     else:
         place.write_text(json.dumps(models if form == "object" else list(models.values())))
     report = table(read(place))
-    assert report.startswith("4 of 9 run (44 %), 1 of them restore at 1x")
+    assert report.startswith("6 of 13 run (46 %), 1 of them restore at 1x")
     assert "1 architecture hat" in report

@@ -15,7 +15,17 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-FAMILIES = {"esrgan": "ESRGAN", "compact": "Compact", "span": "SPAN", "artcnn": "ArtCNN", "spanf": "SPAN-F"}
+FAMILIES = {
+    "esrgan": "ESRGAN",
+    "compact": "Compact",
+    "span": "SPAN",
+    "artcnn": "ArtCNN",
+    "spanf": "SPAN-F",
+    "edsr": "EDSR",
+    "srresnet": "SRResNet",
+}
+# With DySample, as most are made, it does not run; entries do not say which form a file has.
+UNDECIDED = "spanplus"
 ENLARGES, RESTORES = (2, 4), 1
 PLATFORMS = ("pytorch", "ncnn")
 RGB = 3
@@ -29,9 +39,16 @@ def read(place: Path) -> list[dict]:
     return list(found.values()) if isinstance(found, dict) else found
 
 
+def family_of(model: dict) -> str:
+    """`SR-Res-Net` and `srresnet` are one."""
+    return str(model.get("architecture", "")).lower().replace("-", "")
+
+
 def verdict(model: dict) -> str:
     """`enlarges`, `restores`, or why it does not run."""
-    family = str(model.get("architecture", "")).lower()
+    family = family_of(model)
+    if family == UNDECIDED:
+        return "SPANPlus, with DySample or without: the file says"
     if family not in FAMILIES:
         return f"architecture {family or 'not given'}"
     if any(model.get(end, RGB) != RGB for end in ("inputChannels", "outputChannels")):
@@ -50,7 +67,7 @@ def table(models: list[dict]) -> str:
     verdicts = [verdict(model) for model in models]
     runs = [word in ("enlarges", "restores") for word in verdicts]
     counted = Counter(
-        (FAMILIES[model["architecture"].lower()], model["scale"])
+        (FAMILIES[family_of(model)], model["scale"])
         for model, is_running in zip(models, runs, strict=True)
         if is_running
     )

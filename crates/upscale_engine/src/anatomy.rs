@@ -53,7 +53,7 @@ impl Network {
         self.last_shuffle()
     }
 
-    /// Channels that a layer reads, of all its inputs.
+    /// Channels that a layer reads: of all its inputs, or of one where they are interleaved.
     #[must_use]
     pub fn channels_read(&self, layer: &Layer) -> usize {
         self.read_channels(layer)

@@ -1,12 +1,16 @@
 //! Which network a file's tensors are, told by their names and shapes alone: ESRGAN's RRDBNet under its three sets
-//! of names, Compact, SPAN. A tensor too many or too few is a refusal: a network that is nearly the one we know
+//! of names, Compact, SPAN and others. A tensor too many or too few is a refusal: a network that is nearly the one we know
 //! would run and give wrong pictures.
 
 mod artcnn;
 mod compact;
+mod edsr;
 mod esrgan;
 mod span;
 mod span_f;
+mod span_plus;
+mod srresnet;
+mod upsampling;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -41,8 +45,16 @@ pub enum Architecture {
     Span,
     /// SPAN-F, the shallower SPAN of 2025.
     SpanF,
+    /// SPANPlus.
+    SpanPlus,
     /// ArtCNN in RGB.
     ArtCnn,
+    /// EDSR with the names of its authors' program.
+    EdsrFirst,
+    /// EDSR with the names of BasicSR.
+    EdsrBasic,
+    /// SRResNet of BasicSR.
+    SrResNet,
     /// RRDBNet in a file without names.
     Esrgan,
     /// No one's in particular: convolutions and what joins them, in a file without names.
@@ -61,7 +73,11 @@ impl Architecture {
             Self::Compact => "Compact (SRVGGNetCompact)",
             Self::Span => "SPAN",
             Self::SpanF => "SPAN-F",
+            Self::SpanPlus => "SPANPlus",
             Self::ArtCnn => "ArtCNN",
+            Self::EdsrFirst => "EDSR (its authors' names)",
+            Self::EdsrBasic => "EDSR (BasicSR names)",
+            Self::SrResNet => "SRResNet (MSRResNet)",
             Self::Esrgan => "ESRGAN (RRDBNet)",
             Self::Convolutions => "a network of convolutions",
         }
@@ -70,7 +86,7 @@ impl Architecture {
 
 /// What is told when nothing fits.
 const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
-    Compact (SRVGGNetCompact), SPAN, SPAN-F and ArtCNN, at 1x, 2x and 4x, RGB";
+    Compact (SRVGGNetCompact), SPAN, SPAN-F, SPANPlus without DySample, ArtCNN, EDSR and SRResNet (MSRResNet), at 1x, 2x and 4x, RGB";
 
 /// Builds the network that the tensors are.
 ///
@@ -87,7 +103,10 @@ pub(crate) fn build(checkpoint: &Checkpoint<'_>) -> Result<(Architecture, Networ
         Architecture::Compact => compact::build(&weights)?,
         Architecture::Span => span::build(&weights)?,
         Architecture::SpanF => span_f::build(&weights)?,
+        Architecture::SpanPlus => span_plus::build(&weights)?,
         Architecture::ArtCnn => artcnn::build(&weights)?,
+        Architecture::SrResNet => srresnet::build(&weights)?,
+        set @ (Architecture::EdsrFirst | Architecture::EdsrBasic) => edsr::build(&weights, set)?,
         other => esrgan::build(&weights, other)?,
     };
     weights.check_all_taken(architecture)?;
@@ -132,9 +151,34 @@ const MARKS: &[(Architecture, &str, &str)] = &[
         "block_1.c1_r.sk.weight",
     ),
     (
+        Architecture::SpanPlus,
+        "feats.0.eval_conv.weight",
+        "feats.1.block_1.c1_r.eval_conv.weight",
+    ),
+    (
+        Architecture::SpanPlus,
+        "feats.0.sk.weight",
+        "feats.1.block_1.c1_r.sk.weight",
+    ),
+    (
         Architecture::ArtCnn,
         "conv0.weight",
         "depth_to_space.upscale.0.weight",
+    ),
+    (
+        Architecture::EdsrFirst,
+        "body.0.body.0.weight",
+        "tail.1.weight",
+    ),
+    (
+        Architecture::EdsrBasic,
+        "body.0.conv1.weight",
+        "conv_after_body.weight",
+    ),
+    (
+        Architecture::SrResNet,
+        "body.0.conv1.weight",
+        "conv_hr.weight",
     ),
 ];
 
@@ -166,7 +210,10 @@ fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
         .join(", ");
     Err(refuse(match known_elsewhere(&names) {
         _ if count == 0 => format!("no tensors in it; {SUPPORTED}"),
-        Some(name) => format!("this is {name}, which is not supported; {SUPPORTED}"),
+        Some(name) => {
+            let why = why_not(name);
+            format!("this is {name}, which is not supported{why}; {SUPPORTED}")
+        }
         None => format!("an unknown network of {count} tensors ({shown}, ...); {SUPPORTED}"),
     }))
 }
@@ -174,6 +221,10 @@ fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
 /// Well-known networks that do not run here, by parts of the names of their tensors.
 fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
     let known = [
+        (".seblock.", CUGAN),
+        ("feats.1.layer_norm.", PLKSR_OF_PIXELS),
+        ("feats.1.channel_mixer.", PLKSR),
+        ("feats.1.channe_mixer.", "PLKSR"),
         ("RDB1.conv1x1.", "ESRGAN+"),
         ("overlap_attn.", "HAT"),
         ("residual_group.blocks.0.attn.logit_scale", "Swin2SR"),
@@ -184,17 +235,38 @@ fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
         ("patch_embed.", "a transformer"),
         (".attn.", "a transformer"),
         ("relative_position_bias_table", "a transformer"),
-        ("feats.0.eval_conv.", "SPANPlus"),
-        ("conv_after_body.", "EDSR"),
-        ("body.0.conv1.weight", "SRResNet"),
+        ("rcab.", "RCAN"),
+        ("body.0.body.0.body.0.weight", "RCAN"),
+        ("conv_after_body.", "a network like EDSR"),
+        ("body.0.conv1.weight", "a network like SRResNet"),
         ("head_act.", "DIS"),
-        ("head.0.weight", "EDSR, RCAN or one of their kind"),
+        ("head.0.weight", "RCAN, MDSR or one of their kind"),
     ];
     let is_in = |part: &str| names.iter().any(|name| name.contains(part));
     known
         .iter()
         .find(|(part, _)| is_in(part))
         .map(|&(_, name)| name)
+}
+
+const CUGAN: &str = "Real-CUGAN";
+const PLKSR: &str = "RealPLKSR";
+const PLKSR_OF_PIXELS: &str = "RealPLKSR with layer norm";
+
+/// Why a network that many bring does not run, as the end of a sentence.
+fn why_not(name: &str) -> &'static str {
+    match name {
+        CUGAN => {
+            " (each of its four squeeze-and-excite blocks multiplies by the means of a whole map, which are only known \
+             after a pass over the picture)"
+        }
+        PLKSR => {
+            " (each block's group norm divides by the variance of whole maps, which is only known after a pass over the \
+             picture)"
+        }
+        PLKSR_OF_PIXELS => " (its kernels of 17 x 17 and its norms have no layer here)",
+        _ => "",
+    }
 }
 
 /// Weights and bias of a convolution.
@@ -237,6 +309,16 @@ impl Weights<'_> {
             )));
         }
         Ok([out, read, height, width])
+    }
+
+    /// The outputs of a first convolution, which has to read red, green and blue.
+    pub(crate) fn channels_of_rgb(&self, name: &str) -> Result<usize, ModelError> {
+        match self.conv_shape(name)? {
+            [channels, 3, ..] => Ok(channels),
+            [_, read, ..] => Err(refuse(format!(
+                "{name}.weight reads {read} channels, not 3: no RGB"
+            ))),
+        }
     }
 
     /// The weights `[out, read, side, side]` and the bias of a convolution.

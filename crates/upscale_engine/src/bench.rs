@@ -76,7 +76,10 @@ impl Bench {
     pub fn of_shape(shape: Shape, width: usize, height: usize) -> Self {
         let scale = match shape {
             Shape::Compact { .. } | Shape::Rrdb { .. } => 4,
-            Shape::Residual { .. } | Shape::Span { .. } => 2,
+            Shape::Residual { .. }
+            | Shape::Span { .. }
+            | Shape::SpanPlus { .. }
+            | Shape::Edsr { .. } => 2,
         };
         Self {
             network: shape.network(scale, 1),

@@ -1,5 +1,7 @@
 //! The base picture under a network's correction: interpolation weights, nothing else.
 //!
+//! One is bicubic, one bilinear; the centres of both are those of half pixels.
+//!
 //! Keys' cubic convolution (R. Keys, 1981) with a = -0.5, half-pixel centres: what PIL calls BICUBIC when it
 //! enlarges. Edges are replicated. The weights of one phase sum to 1.
 
@@ -18,19 +20,38 @@ pub fn phases(scale: usize) -> Vec<Phase> {
     (0..scale).map(|phase| phase_at(phase, scale)).collect()
 }
 
+/// The same for bilinear interpolation, as PyTorch's `interpolate` has it without aligned corners: only the second and the
+/// third tap are not zero.
+#[must_use]
+pub fn linear_phases(scale: usize) -> Vec<Phase> {
+    let phase_at = |phase| {
+        let (below, share) = place(phase, scale);
+        Phase {
+            first: below - 1,
+            taps: [0.0, 1.0 - share, share, 0.0],
+        }
+    };
+    (0..scale).map(phase_at).collect()
+}
+
+/// The source pixel before a phase's centre, from the pixel that it lies in, and the way from there to the centre.
+fn place(phase: usize, scale: usize) -> (isize, f64) {
+    let centre = (phase as f64 + 0.5) / scale as f64 - 0.5;
+    let below = centre.floor();
+    (below as isize, centre - below)
+}
+
 /// Clamps a source coordinate into `0..size`: an edge goes on forever.
 pub(crate) fn replicated(position: isize, size: usize) -> usize {
     position.clamp(0, size as isize - 1) as usize
 }
 
 fn phase_at(phase: usize, scale: usize) -> Phase {
-    let centre = (phase as f64 + 0.5) / scale as f64 - 0.5;
-    let below = centre.floor();
-    let first = below - 1.0;
-    let taps: [f64; 4] = std::array::from_fn(|tap| cubic(centre - (first + tap as f64)));
+    let (below, share) = place(phase, scale);
+    let taps: [f64; 4] = std::array::from_fn(|tap| cubic(share + 1.0 - tap as f64));
     let sum: f64 = taps.iter().sum();
     Phase {
-        first: first as isize,
+        first: below - 1,
         taps: taps.map(|tap| tap / sum),
     }
 }
@@ -67,9 +88,18 @@ mod tests {
     #[test]
     fn every_phase_sums_to_one() {
         for scale in [2, 4] {
-            for phase in phases(scale) {
+            for phase in phases(scale).iter().chain(&linear_phases(scale)) {
                 assert!((phase.taps.iter().sum::<f64>() - 1.0).abs() < 1e-15);
             }
         }
+    }
+
+    #[test]
+    fn linear_taps_are_the_distances_to_the_two_centres() {
+        let of = |phase: &Phase| (phase.first, phase.taps);
+        let four: Vec<_> = linear_phases(4).iter().map(of).collect();
+        assert_eq!(four[0], (-2, [0.0, 0.375, 0.625, 0.0]));
+        assert_eq!(four[1], (-2, [0.0, 0.125, 0.875, 0.0]));
+        assert_eq!(four[3], (-1, [0.0, 0.625, 0.375, 0.0]));
     }
 }

@@ -104,6 +104,7 @@ impl Network {
             add(&[
                 layer.output as f32,
                 layer.inputs.len() as f32,
+                f32::from(layer.is_interleaved),
                 layer.side as f32,
             ]);
             add(&layer.weights);

@@ -139,18 +139,22 @@ mod tests {
     use super::*;
     use crate::shapes::{Random, Shape};
 
-    /// RRDBNet: maps of three sizes, and at 2x squares of pixels that odd sizes do not fill.
+    /// RRDBNet: maps of three sizes, and at 2x squares of pixels that odd sizes do not fill. EDSR: four maps as one.
     #[test]
     fn the_reference_gives_the_same_rows_in_bands_as_in_one() {
-        let shape = Shape::Rrdb {
+        let rrdb = Shape::Rrdb {
             channels: 4,
             growth: 2,
             blocks: 1,
         };
+        let edsr = Shape::Edsr {
+            channels: 4,
+            blocks: 2,
+        };
         let mut random = Random(5);
         let samples = (0..7 * 101 * 3).map(|_| random.unit()).collect();
         let source = Pixels::new(7, 101, 3, samples).unwrap();
-        for scale in [2, 4] {
+        for (shape, scale) in [(rrdb, 2), (rrdb, 4), (edsr, 2), (edsr, 4)] {
             let network = shape.network(scale, 1);
             assert!(network.reach() < 50, "{} rows", network.reach());
             let mut rows = Vec::new();

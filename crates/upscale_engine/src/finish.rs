@@ -5,7 +5,7 @@ use upscale_simd::{Lanes, ReadLease};
 use crate::job::{Job, Span};
 use crate::network::{Activation, Combine};
 use crate::plan::PlanLayer;
-use crate::sigmoid::sigmoid;
+use crate::sigmoid::{mish, sigmoid};
 use crate::winograd::TILE;
 
 /// A map that joins, with its rows for one row of tiles.
@@ -73,6 +73,11 @@ fn activate<L: Lanes, const N: usize>(
         Activation::Silu => {
             for value in line {
                 *value = lanes.mul(*value, sigmoid(lanes, *value));
+            }
+        }
+        Activation::Mish => {
+            for value in line {
+                *value = mish(lanes, *value);
             }
         }
     }

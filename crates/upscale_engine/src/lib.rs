@@ -53,7 +53,7 @@ mod word_tiles;
 mod words;
 
 pub use architecture::Architecture;
-pub use bicubic::{Phase, phases};
+pub use bicubic::{Phase, linear_phases, phases};
 pub use device::{Device, DeviceError, DeviceWork, MACS_OF_A_MOMENT};
 pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};

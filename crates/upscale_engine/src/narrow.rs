@@ -341,7 +341,7 @@ mod tests {
         leaves_out: true,
     };
 
-    /// Every kind of layer: gates, squares of pixels, maps that are enlarged, 16-bit integers.
+    /// Every kind of layer: gates, squares of pixels, maps that are enlarged or read four as one, 16-bit integers.
     fn plans() -> Vec<(&'static str, Plan)> {
         let kernels = KernelSet::best().kernels().unwrap();
         let rrdb = Shape::Rrdb {
@@ -354,12 +354,17 @@ mod tests {
             convs: 3,
         };
         let exact = |shape: Shape, scale| Plan::new(&shape.network(scale, 5), kernels);
+        let edsr = Shape::Edsr {
+            channels: 16,
+            blocks: 1,
+        };
         let f = Shape::parse("f").unwrap();
         vec![
             ("f at 2x", exact(f, 2)),
             ("f at 4x", exact(f, 4)),
             ("squares", exact(rrdb, 2)),
             ("enlarged", exact(rrdb, 4)),
+            ("four maps as one", exact(edsr, 4)),
             ("words at 2x", fast_plan(&compact.network(2, 5), kernels)),
             ("words at 4x", fast_plan(&compact.network(4, 5), kernels)),
         ]

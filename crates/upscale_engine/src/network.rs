@@ -44,6 +44,8 @@ pub enum Base {
     Bicubic,
     /// Every source pixel repeated (Compact).
     Nearest,
+    /// Bilinear interpolation of the source, see `bicubic.rs` (SRResNet).
+    Bilinear,
     /// Nothing: the last layer is the picture (ESRGAN, SPAN).
     Zero,
 }
@@ -54,6 +56,10 @@ pub struct Layer {
     /// Read side by side as one map of all their channels. One of half the output's factor is read as if every pixel
     /// of it were two wide and two high (nearest neighbour); the zeros outside come after that.
     pub inputs: Vec<Map>,
+    /// Whether four inputs of half the output's factor are read as one map of their channels, which are the same in
+    /// number: its pixel `x`, `y` is the pixel `x / 2`, `y / 2` of input `y % 2 * 2 + x % 2`. What a convolution and
+    /// PyTorch's `pixel_shuffle` of 2 make, kept as four maps.
+    pub is_interleaved: bool,
     /// The map that it writes.
     pub output: Map,
     /// 3 or 1: the side of the kernel.
@@ -79,6 +85,8 @@ pub enum Activation {
     Prelu(Vec<f32>),
     /// `v * sigmoid(v)`
     Silu,
+    /// `v * tanh(ln(1 + exp(v)))`
+    Mish,
 }
 
 /// What joins another map `h` of the same shape to a layer's value `v`.
@@ -102,6 +110,7 @@ impl Layer {
     /// Whether both read and write the same, so that numbers of one stand where those of the other do.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
         self.inputs == other.inputs
+            && self.is_interleaved == other.is_interleaved
             && (self.output, self.side) == (other.output, other.side)
             && (self.weights.len(), self.bias.len()) == (other.weights.len(), other.bias.len())
             && self.activation == other.activation
@@ -160,7 +169,7 @@ impl Network {
         combine: &[Combine],
     ) -> Map {
         let factor = inputs.first().map_or(1, |&map| self.factors[map]);
-        self.push_at(factor, inputs, conv, activation, combine)
+        self.push_at((factor, false), inputs, conv, activation, combine)
     }
 
     /// Appends a layer that reads its inputs enlarged twice, and gives the map that it writes.
@@ -171,19 +180,30 @@ impl Network {
         activation: Activation,
     ) -> Map {
         let factor = inputs.first().map_or(1, |&map| self.factors[map]);
-        self.push_at(2 * factor, inputs, conv, activation, &[])
+        self.push_at((2 * factor, false), inputs, conv, activation, &[])
+    }
+
+    /// Appends a layer that reads four maps as one: see [`Layer::is_interleaved`].
+    pub(crate) fn push_interleaved(
+        &mut self,
+        inputs: [Map; 4],
+        conv: (Vec<f32>, Vec<f32>),
+        activation: Activation,
+    ) -> Map {
+        let factor = 2 * self.factors[inputs[0]];
+        self.push_at((factor, true), &inputs, conv, activation, &[])
     }
 
     fn push_at(
         &mut self,
-        factor: usize,
+        (factor, is_interleaved): (usize, bool),
         inputs: &[Map],
         (weights, bias): (Vec<f32>, Vec<f32>),
         activation: Activation,
         combine: &[Combine],
     ) -> Map {
         let output = self.maps.len();
-        let read: usize = inputs.iter().map(|&map| self.maps[map]).sum();
+        let read = self.channels_of(inputs, is_interleaved);
         let side = if weights.len() == bias.len() * read {
             1
         } else {
@@ -193,6 +213,7 @@ impl Network {
         self.factors.push(factor);
         self.layers.push(Layer {
             inputs: inputs.to_vec(),
+            is_interleaved,
             output,
             side,
             weights,
@@ -281,12 +302,18 @@ impl Network {
             });
             over_picture || over_maps
         };
-        let plain_end = self.base == Base::Zero || self.last_shuffle() == self.scale;
+        let plain_end =
+            matches!(self.base, Base::Zero | Base::Bilinear) || self.last_shuffle() == self.scale;
         plain_end && self.layers.last().is_some_and(ends_wide) && self.layers.iter().all(fits)
     }
 
     /// Channels that a layer reads.
     pub(crate) fn read_channels(&self, layer: &Layer) -> usize {
-        layer.inputs.iter().map(|&map| self.maps[map]).sum()
+        self.channels_of(&layer.inputs, layer.is_interleaved)
+    }
+
+    fn channels_of(&self, inputs: &[Map], is_interleaved: bool) -> usize {
+        let count = if is_interleaved { 1 } else { inputs.len() };
+        inputs.iter().take(count).map(|&map| self.maps[map]).sum()
     }
 }

@@ -48,7 +48,10 @@ pub(crate) struct PlanLayer {
     pub(crate) factor: usize,
     /// Every pixel of the inputs is read as a square of this side: 1 or 2.
     pub(crate) enlarged: usize,
-    /// Numbers per pixel that a product reads: padded channels of all inputs, or nine times those of map 0.
+    /// Whether such a square has a pixel of each of four inputs.
+    pub(crate) is_interleaved: bool,
+    /// Numbers per pixel that a product reads: padded channels of all inputs, of one where they are interleaved, or nine
+    /// times those of map 0.
     pub(crate) depth: usize,
     /// Padded output channels.
     pub(crate) channels: usize,
@@ -92,7 +95,8 @@ impl Plan {
     pub(crate) fn with_words(mut self, ranges: &Ranges) -> Self {
         let last = self.layers.len() - 1;
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            if index < last && layer.method == Method::Winograd && layer.depth <= DEPTH_MAX {
+            let is_plain = layer.method == Method::Winograd && !layer.is_interleaved;
+            if index < last && is_plain && layer.depth <= DEPTH_MAX {
                 let shape = (&layer.panels[..], layer.depth);
                 let of = (ranges, index);
                 layer.words = Words::new(of, &layer.weights, shape, self.kernels);
@@ -185,6 +189,7 @@ fn plan_layer(
         inputs: layer
             .inputs
             .iter()
+            .take(if layer.is_interleaved { 1 } else { usize::MAX })
             .map(|&map| (network.maps[map], maps[map]))
             .collect(),
     };
@@ -205,6 +210,7 @@ fn plan_layer(
         output: layer.output,
         factor,
         enlarged: factor / layer.inputs.first().map_or(1, |&map| network.factors[map]),
+        is_interleaved: layer.is_interleaved,
         depth,
         channels,
         activation: padded_slopes(&layer.activation, channels),

@@ -3,8 +3,8 @@
 
 use upscale_core::Pixels;
 
-use crate::bicubic::{phases, replicated};
-use crate::network::{Activation, Base, Combine, Layer, Network, PICTURE};
+use crate::bicubic::{Phase, linear_phases, phases, replicated};
+use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 use crate::run::Cancelled;
 
 /// A map: `[row][column][channel]`.
@@ -123,15 +123,35 @@ fn convolve(
             *value = f64::from(bias);
         }
     }
+    let output_of = &mut output;
+    if layer.is_interleaved {
+        if let Some(input) = interleaved(&layer.inputs, maps) {
+            accumulate((network, layer), 0, &input, output_of, cancelled);
+        }
+        return output;
+    }
     let mut first_channel = 0;
     for &map in &layer.inputs {
         if let Some(input) = &maps[map] {
-            let output = &mut output;
-            accumulate((network, layer), first_channel, input, output, cancelled);
+            let place = (network, layer);
+            accumulate(place, first_channel, input, output_of, cancelled);
             first_channel += input.channels;
         }
     }
     output
+}
+
+/// Four maps as one of twice their width and height: see [`Layer::is_interleaved`].
+fn interleaved(inputs: &[Map], maps: &[Option<Plane>]) -> Option<Plane> {
+    let parts: Option<Vec<&Plane>> = inputs.iter().map(|&map| maps[map].as_ref()).collect();
+    let parts = parts?;
+    let first = parts.first()?;
+    let mut whole = Plane::new(2 * first.width, 2 * first.height, first.channels);
+    for (y, x) in (0..whole.height).flat_map(|y| (0..2 * first.width).map(move |x| (y, x))) {
+        let part = parts[y % 2 * 2 + x % 2];
+        whole.at_mut(x, y).copy_from_slice(part.at(x / 2, y / 2));
+    }
+    Some(whole)
 }
 
 /// Adds what one input map contributes; outside the picture the input is zero. A smaller map's pixels are repeated.
@@ -196,6 +216,7 @@ fn activate(activation: &Activation, plane: &mut Plane) {
             Activation::Prelu(slopes) if *v < 0.0 => *v * f64::from(slopes[index % channels]),
             Activation::Prelu(_) => *v,
             Activation::Silu => *v * sigmoid(*v),
+            Activation::Mish => *v * v.exp().ln_1p().tanh(),
         };
     }
 }
@@ -234,12 +255,13 @@ fn base(network: &Network, picture: &Plane, x: usize, y: usize, channel: usize) 
     match network.base {
         Base::Zero => 0.0,
         Base::Nearest => picture.at(x / scale, y / scale)[channel],
-        Base::Bicubic => bicubic(picture, scale, x, y, channel),
+        Base::Bicubic => interpolated(picture, &phases(scale), x, y, channel),
+        Base::Bilinear => interpolated(picture, &linear_phases(scale), x, y, channel),
     }
 }
 
-fn bicubic(picture: &Plane, scale: usize, x: usize, y: usize, channel: usize) -> f64 {
-    let phases = phases(scale);
+fn interpolated(picture: &Plane, phases: &[Phase], x: usize, y: usize, channel: usize) -> f64 {
+    let scale = phases.len();
     let (across, down) = (phases[x % scale], phases[y % scale]);
     let mut sum = 0.0;
     for (row, &weight_y) in (0..).zip(&down.taps) {

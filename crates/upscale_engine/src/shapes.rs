@@ -27,6 +27,13 @@ pub enum Shape {
         /// Blocks of three convolutions.
         blocks: usize,
     },
+    /// The same with Mish, as SPANPlus has it.
+    SpanPlus {
+        /// Channels of every map.
+        channels: usize,
+        /// Blocks of three convolutions.
+        blocks: usize,
+    },
     /// RRDBNet, the network of ESRGAN: dense blocks within residual blocks, no base. At 2x it reads squares of 2 x 2
     /// pixels and enlarges them four times, as RealESRGAN_x2plus does.
     Rrdb {
@@ -35,6 +42,14 @@ pub enum Shape {
         /// Channels that each convolution of a dense block adds.
         growth: usize,
         /// Residual blocks of three dense blocks of five convolutions.
+        blocks: usize,
+    },
+    /// EDSR: residual blocks, then enlargements by two, each a convolution and a pixel shuffle; onto a bilinear base, as
+    /// SRResNet has it.
+    Edsr {
+        /// Channels of every map.
+        channels: usize,
+        /// Residual blocks of two convolutions.
         blocks: usize,
     },
 }
@@ -77,11 +92,15 @@ impl Shape {
             Self::Span { channels, blocks } => {
                 taps(&mut random, scale, channels, blocks, &Activation::Silu)
             }
+            Self::SpanPlus { channels, blocks } => {
+                taps(&mut random, scale, channels, blocks, &Activation::Mish)
+            }
             Self::Rrdb {
                 channels,
                 growth,
                 blocks,
             } => rrdb(&mut random, scale, (channels, growth), blocks),
+            Self::Edsr { channels, blocks } => edsr(&mut random, scale, channels, blocks),
         }
     }
 }
@@ -110,7 +129,7 @@ fn taps(
     blocks: usize,
     activation: &Activation,
 ) -> Network {
-    let gated = *activation == Activation::Silu;
+    let gated = *activation != Activation::Relu;
     let mut network = Network::empty("taps", scale, Base::Bicubic);
     let (c, plain) = (channels, Activation::None);
     let head = random.conv(c, 3, 3, if gated { 4.0 } else { 1.5 });
@@ -197,6 +216,29 @@ fn residual_block(
         x = network.push(&inputs, last, Activation::None, &joined[..count]);
     }
     x
+}
+
+fn edsr(random: &mut Random, scale: usize, channels: usize, blocks: usize) -> Network {
+    let (c, plain) = (channels, Activation::None);
+    let mut network = Network::empty("edsr", scale, Base::Bilinear);
+    let head = network.push(&[PICTURE], random.conv(c, 3, 3, 1.5), plain.clone(), &[]);
+    let mut x = head;
+    for _ in 0..blocks {
+        let h = network.push(&[x], random.conv(c, c, 3, 1.4), Activation::Relu, &[]);
+        let join = Combine::Add { map: x, scale: 0.3 };
+        x = network.push(&[h], random.conv(c, c, 3, 1.0), plain.clone(), &[join]);
+    }
+    for up in 0..scale.ilog2() {
+        let before = if up == 0 { plain.clone() } else { leaky(c) };
+        let parts = [0; 4].map(|_| {
+            let conv = random.conv(c, c, 3, 1.0);
+            network.push(&[x], conv, before.clone(), &[])
+        });
+        let conv = random.conv(c, c, 3, 1.0);
+        x = network.push_interleaved(parts, conv, leaky(c));
+    }
+    network.push(&[x], random.conv(3, c, 3, 0.1), plain, &[]);
+    network
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): a seed's stream is the same on every machine.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::bicubic::{Phase, phases, replicated};
+use crate::bicubic::{Phase, linear_phases, phases, replicated};
 use crate::job::{Job, Span};
 use crate::network::Base;
 use crate::picture::colours;
@@ -45,6 +45,10 @@ pub(crate) fn write_rows(
         match job.plan.base {
             Base::Nearest => nearest(job, y, pixels, rows),
             Base::Bicubic => bicubic(job, y, pixels, (&phases, dy), rows),
+            Base::Bilinear => {
+                let columns = pixels.start * scale..pixels.end * scale;
+                bilinear(job, y * scale + dy, columns, rows);
+            }
             Base::Zero => {
                 rows.base.clear();
                 rows.base.resize(pixels.len() * scale * 3, 0.0);
@@ -83,6 +87,40 @@ fn nearest(job: &Job<'_>, y: usize, pixels: &Range<usize>, rows: &mut BaseRows) 
             rows.base.extend_from_slice(&pixel);
         }
     }
+}
+
+/// Row `y` of the base, output columns `columns`; those beyond the picture's edge mean nothing.
+#[inline(always)]
+fn bilinear(job: &Job<'_>, y: usize, columns: Range<usize>, rows: &mut BaseRows) {
+    let source = job.source;
+    let phases = linear_phases(job.plan.scale);
+    let (lines, below) = neighbours(&phases, y, source.height());
+    let [upper, lower] = lines.map(|line| source.row(line));
+    rows.base.clear();
+    for x in columns {
+        let (pixels, right) = neighbours(&phases, x, source.width());
+        let [a, b] = pixels.map(|x| colours(source, upper, x));
+        let [c, d] = pixels.map(|x| colours(source, lower, x));
+        for i in 0..3 {
+            let (above, under) = (mix(a[i], b[i], right), mix(c[i], d[i], right));
+            rows.base.push(mix(above, under, below));
+        }
+    }
+}
+
+/// The two source pixels that an output pixel lies between, and the share of the second.
+#[inline(always)]
+fn neighbours(phases: &[Phase], output: usize, size: usize) -> ([usize; 2], f32) {
+    let phase = &phases[output % phases.len()];
+    let first = (output / phases.len()) as isize + phase.first + 1;
+    let pixels = [first, first + 1].map(|pixel| replicated(pixel, size));
+    (pixels, phase.taps[2] as f32)
+}
+
+/// `share` of `b`, the rest of `a`.
+#[inline(always)]
+fn mix(a: f32, b: f32, share: f32) -> f32 {
+    a + share * (b - a)
 }
 
 #[inline(always)]

@@ -272,6 +272,13 @@ fn transform_inputs<L: Lanes>(
     first_tile: usize,
     products: &mut [f32],
 ) {
+    if layer.is_interleaved {
+        let windows: [_; 4] =
+            std::array::from_fn(|part| window(job, span, layer.inputs[part], first_tile));
+        let at = windows[0].1;
+        tiles::transform_interleaved(lanes, shape, &windows.map(|(rows, _)| rows), at, products);
+        return;
+    }
     let narrow = job.narrow(layer);
     let mut channel = 0;
     for &map in &layer.inputs {

@@ -41,6 +41,10 @@ impl Network {
         let mut network = self.clone();
         for layer in &mut network.layers {
             turn_taps(layer);
+            if layer.is_interleaved {
+                // Right of the first pixel becomes below it.
+                layer.inputs.swap(1, 2);
+            }
             if layer.inputs.contains(&PICTURE) {
                 turn_inputs(layer, self.unshuffle);
             }
@@ -166,6 +170,11 @@ mod tests {
         convs: 2,
     };
 
+    const EDSR: Shape = Shape::Edsr {
+        channels: 8,
+        blocks: 1,
+    };
+
     fn picture(width: usize, height: usize, channels: usize) -> Pixels {
         let mut random = Random(3);
         let samples = (0..width * height * channels).map(|_| random.unit());
@@ -174,7 +183,7 @@ mod tests {
 
     fn networks() -> Vec<Network> {
         let tiers = ["f", "s"].map(|name| Shape::parse(name).unwrap());
-        let shapes = tiers.into_iter().chain([RRDB, COMPACT]);
+        let shapes = tiers.into_iter().chain([RRDB, COMPACT, EDSR]);
         let both = shapes.flat_map(|shape| [2, 4].map(|scale| shape.network(scale, 5)));
         both.collect()
     }

@@ -291,13 +291,18 @@ mod tests {
             blocks: 2,
         };
         let tiers = ["f", "s"].map(|name| (name, Shape::parse(name).unwrap(), 2));
-        let rrdbs = [("rrdb", small, 2), ("rrdb", small, 4)];
+        let edsr = Shape::Edsr {
+            channels: 24,
+            blocks: 1,
+        };
+        let brought = [("rrdb", small), ("edsr", edsr)];
+        let brought = brought.map(|(name, shape)| [2, 4].map(|scale| (name, shape, scale)));
         let compact = Shape::Compact {
             channels: 40,
             convs: 4,
         };
         let fast = fast_plan(&compact.network(4, 5), kernels);
-        let exact = tiers.into_iter().chain(rrdbs);
+        let exact = tiers.into_iter().chain(brought.into_iter().flatten());
         let exact =
             exact.map(|(name, shape, scale)| (name, Plan::new(&shape.network(scale, 5), kernels)));
         for (name, plan) in exact.chain([("compact in words", fast)]) {

@@ -58,7 +58,7 @@ fn worst(a: &[f32], b: &[f32]) -> f32 {
     differences.fold(0.0, f32::max)
 }
 
-fn shapes() -> [Shape; 7] {
+fn shapes() -> [Shape; 10] {
     [
         Shape::Residual {
             channels: 32,
@@ -69,6 +69,10 @@ fn shapes() -> [Shape; 7] {
             blocks: 2,
         },
         Shape::Span {
+            channels: 20,
+            blocks: 1,
+        },
+        Shape::SpanPlus {
             channels: 20,
             blocks: 1,
         },
@@ -88,6 +92,14 @@ fn shapes() -> [Shape; 7] {
         Shape::Rrdb {
             channels: 16,
             growth: 16,
+            blocks: 2,
+        },
+        Shape::Edsr {
+            channels: 20,
+            blocks: 1,
+        },
+        Shape::Edsr {
+            channels: 32,
             blocks: 2,
         },
     ]

@@ -85,7 +85,7 @@ impl Packed {
     fn push_weights(&mut self, network: &Network, layer: &Layer, columns: usize) {
         let (read, taps) = (network.channels_read(layer), layer.side * layer.side);
         let mut first = 0;
-        for &map in &layer.inputs {
+        for &map in layer.inputs.iter().take(read_count(layer)) {
             let channels = network.maps()[map];
             for start in (0..channels).step_by(4) {
                 for (tap, out) in (0..taps).flat_map(|tap| (0..columns).map(move |out| (tap, out)))
@@ -101,6 +101,15 @@ impl Packed {
             }
             first += channels;
         }
+    }
+}
+
+/// Inputs side by side; four that are read as one count once.
+pub(crate) fn read_count(layer: &Layer) -> usize {
+    if layer.is_interleaved {
+        1
+    } else {
+        layer.inputs.len()
     }
 }
 

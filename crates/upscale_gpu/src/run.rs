@@ -96,7 +96,8 @@ impl<'a> Tiling<'a> {
     }
 }
 
-/// Halves the longer side until a tile in the middle, which sees most, fits; and what the arena needs then.
+/// Halves the longer side until all tiles fit; and what the arena needs then. Those in the middle see most, but maps of
+/// other sizes may be laid worse: those of a tile at the edge once took more.
 fn largest_tile(
     cut: &Cut<'_>,
     section: &Range<usize>,
@@ -110,9 +111,13 @@ fn largest_tile(
             width,
             height,
         };
-        let end = cut.plan(section, tile).end;
-        if end <= vectors {
-            return Some(((width, height), end));
+        let end_of = |tile| cut.plan(section, tile).end;
+        if end_of(tile) <= vectors {
+            let all = rows_of_tiles(cut.grid, (width, height));
+            let end = all.into_iter().flatten().map(end_of).max();
+            if let Some(end) = end.filter(|end| *end <= vectors) {
+                return Some(((width, height), end));
+            }
         }
         if width.max(height) <= TILE_SIDE_MIN {
             return None;

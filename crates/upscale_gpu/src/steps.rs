@@ -1,12 +1,12 @@
 //! What a kernel is told of one step, as the words that `convolve.wgsl` and `frame.wgsl` read.
 
 use upscale_core::Pixels;
-use upscale_engine::{Activation, Base, Combine, Map, Network, PICTURE, phases};
+use upscale_engine::{Activation, Base, Combine, Map, Network, PICTURE, linear_phases, phases};
 
 use crate::{
     area::{Area, Cut, Location, TilePlan},
     gpu::Kernel,
-    packed::{INPUTS_MAX, JOINS_MAX, PackedLayer},
+    packed::{INPUTS_MAX, JOINS_MAX, PackedLayer, read_count},
 };
 
 /// Bytes between two steps' words: a multiple of every device's alignment (256) that holds the longest.
@@ -14,6 +14,8 @@ pub(crate) const STEP_BYTES: usize = 768;
 /// Pixels on a side of what a workgroup makes: of a convolution, of the other kernels.
 const EDGE: usize = 16;
 const FRAME_EDGE: usize = 8;
+/// Where in a map's place stands how many maps are read as one.
+const PARTS_WORD: usize = 6;
 
 /// One dispatch.
 pub(crate) struct Step {
@@ -62,12 +64,14 @@ impl Steps<'_> {
         let (activation, factors) = (activation_word(&layer.activation), self.network.factors());
         let mut words = area_words(area).to_vec();
         words.extend([width as u32, height as u32]);
-        words.extend([layer.inputs.len() as u32, layer.combine.len() as u32]);
+        words.extend([read_count(layer) as u32, layer.combine.len() as u32]);
         words.extend([packed.weights, packed.bias, packed.slopes, activation]);
         words.extend(self.place(layer.output, 1));
         let mut inputs: Vec<u32> = Vec::new();
         for &map in &layer.inputs {
-            inputs.extend(self.place(map, factors[layer.output] / factors[map]));
+            let mut place = self.place(map, factors[layer.output] / factors[map]);
+            place[PARTS_WORD] = if layer.is_interleaved { 4 } else { 1 };
+            inputs.extend(place);
         }
         inputs.resize(INPUTS_MAX * 8, 0);
         words.extend(inputs);
@@ -117,7 +121,7 @@ impl Steps<'_> {
         let base = match network.base() {
             Base::Zero => 0,
             Base::Nearest => 1,
-            Base::Bicubic => 2,
+            Base::Bicubic | Base::Bilinear => 2,
         };
         let mut words = area_words(area).to_vec();
         words.extend(
@@ -137,7 +141,10 @@ impl Steps<'_> {
         ]);
         words.extend(network.mean().map(f32::to_bits));
         words.extend([0, columns, x, y, width]);
-        let mut phases = phases(network.scale());
+        let mut phases = match network.base() {
+            Base::Bilinear => linear_phases(network.scale()),
+            _ => phases(network.scale()),
+        };
         phases.resize(4, phases[0]);
         let taps = phases.iter().flat_map(|phase| phase.taps);
         words.extend(taps.map(|tap| (tap as f32).to_bits()));
@@ -165,5 +172,6 @@ fn activation_word(activation: &Activation) -> u32 {
         Activation::Relu => 1,
         Activation::Prelu(_) => 2,
         Activation::Silu => 3,
+        Activation::Mish => 4,
     }
 }

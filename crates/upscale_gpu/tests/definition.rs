@@ -20,8 +20,8 @@ use upscale_gpu::{Gpu, GpuError, Storage};
 const EXACT: f32 = 1e-5;
 const HALF_LEVEL: f32 = 0.5 / 255.0;
 
-/// PReLU and the nearest base; ReLU, adds, a 1x1 layer over four maps and the bicubic base; SiLU and gates; LeakyReLU, maps
-/// of three sizes, sections, squares of source pixels and no base.
+/// PReLU and the nearest base; ReLU, adds, a 1x1 layer over four maps and the bicubic base; SiLU or Mish, and gates; LeakyReLU, maps
+/// of three sizes, sections, squares of source pixels and no base; four maps read as one, and the bilinear base.
 fn shapes() -> Vec<(&'static str, Arc<Network>)> {
     let compact = Shape::Compact {
         channels: 10,
@@ -40,7 +40,17 @@ fn shapes() -> Vec<(&'static str, Arc<Network>)> {
         growth: 6,
         blocks: 2,
     };
+    let edsr = Shape::Edsr {
+        channels: 10,
+        blocks: 1,
+    };
+    let span_plus = Shape::SpanPlus {
+        channels: 12,
+        blocks: 1,
+    };
     let shapes = [
+        ("span plus", span_plus),
+        ("edsr", edsr),
         ("compact", compact),
         ("residual", residual),
         ("span", span),

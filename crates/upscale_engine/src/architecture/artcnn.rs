@@ -2,16 +2,11 @@
 //! with ReLU, one long skip, and a pixel shuffle that is the result.
 
 use super::{Architecture, Weights, shuffled_scale};
-use crate::error::{ModelError, refuse};
+use crate::error::ModelError;
 use crate::network::{Activation, Base, Combine, Network, PICTURE};
 
 pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
-    let [channels, read, ..] = weights.conv_shape("conv0")?;
-    if read != 3 {
-        return Err(refuse(format!(
-            "conv0.weight reads {read} channels, not 3: no RGB"
-        )));
-    }
+    let channels = weights.channels_of_rgb("conv0")?;
     let up = "depth_to_space.upscale.0";
     let outputs = weights.conv_shape(up)?[0];
     let scale = shuffled_scale(Architecture::ArtCnn, up, outputs)?;

@@ -7,24 +7,14 @@ use crate::error::{ModelError, refuse};
 use crate::network::{Activation, Base, Combine, Map, Network, PICTURE};
 
 const BLOCKS: usize = 6;
-/// The published network is fed `(x - mean) * 255`; no file says otherwise but by `no_norm`.
-const MEAN: [f32; 3] = [0.4488, 0.4371, 0.4040];
+/// The mean colour of DIV2K. The published network is fed `(x - mean) * 255`; no file says otherwise but by `no_norm`.
+pub(super) const MEAN: [f32; 3] = [0.4488, 0.4371, 0.4040];
 const RANGE: f32 = 255.0;
 /// Channels of the chain for one of the convolution, at most; the published network has two.
 const GAIN_MAX: usize = 2;
 
 pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
-    let first = if is_merged(weights, "conv_1") {
-        "conv_1.eval_conv"
-    } else {
-        "conv_1.sk"
-    };
-    let [channels, read, ..] = weights.conv_shape(first)?;
-    if read != 3 {
-        return Err(refuse(format!(
-            "{first}.weight reads {read} channels, not 3: no RGB"
-        )));
-    }
+    let channels = channels_of_rgb(weights, "conv_1")?;
     let outputs = weights.conv_shape("upsampler.0")?[0];
     let scale = shuffled_scale(Architecture::Span, "upsampler.0", outputs)?;
     let mut network = Network::empty(&format!("span-x{scale}"), scale, Base::Zero);
@@ -39,7 +29,13 @@ pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
     let f0 = network.push(&[PICTURE], first, Activation::None, &[]);
     let (mut h, mut b1, mut o1) = (f0, f0, f0);
     for i in 1..=BLOCKS {
-        (h, o1) = block(weights, &mut network, i, h)?;
+        (h, o1) = block(
+            weights,
+            &mut network,
+            &format!("block_{i}"),
+            h,
+            Activation::Silu,
+        )?;
         if i == 1 {
             b1 = h;
         }
@@ -53,19 +49,30 @@ pub(super) fn build(weights: &Weights<'_>) -> Result<Network, ModelError> {
     Ok(network)
 }
 
-/// One block: its output, and its first convolution's after SiLU, which the published code writes in place.
-fn block(
+/// One block: its output, and its first convolution's after the activation, which the published code writes in place.
+pub(super) fn block(
     weights: &Weights<'_>,
     network: &mut Network,
-    index: usize,
+    name: &str,
     h: Map,
+    activation: Activation,
 ) -> Result<(Map, Map), ModelError> {
     let c = network.maps[h];
-    let conv = |part: usize| merged(weights, &format!("block_{index}.c{part}_r"), c, c);
-    let o1 = network.push(&[h], conv(1)?, Activation::Silu, &[]);
-    let o2 = network.push(&[o1], conv(2)?, Activation::Silu, &[]);
+    let conv = |part: usize| merged(weights, &format!("{name}.c{part}_r"), c, c);
+    let o1 = network.push(&[h], conv(1)?, activation.clone(), &[]);
+    let o2 = network.push(&[o1], conv(2)?, activation, &[]);
     let gate = [Combine::Gate { map: h }];
     Ok((network.push(&[o2], conv(3)?, Activation::None, &gate), o1))
+}
+
+/// The outputs of the first convolution, which has to read red, green and blue.
+pub(super) fn channels_of_rgb(weights: &Weights<'_>, name: &str) -> Result<usize, ModelError> {
+    let part = if is_merged(weights, name) {
+        "eval_conv"
+    } else {
+        "sk"
+    };
+    weights.channels_of_rgb(&format!("{name}.{part}"))
 }
 
 /// Whether the file has nothing of a convolution but its merged kernel.

@@ -10,7 +10,8 @@ const WINDOW = EDGE + SIDE - 1u;
 const REACH = i32(SIDE / 2u);
 
 // Where a map, or the part of it that there is, lies in the arena: rows of `width` pixels of `columns` times four
-// channels, the first one at `x`, `y` of the map. Every pixel is read as `repeat` x `repeat` of them.
+// channels, the first one at `x`, `y` of the map. Every pixel is read as `repeat` x `repeat` of them, where `parts` is 4
+// as those of this map and the three after it: left and right, then the two below.
 struct Location {
     offset: u32,
     columns: u32,
@@ -18,8 +19,8 @@ struct Location {
     y: i32,
     width: u32,
     repeat: u32,
-    spare_a: u32,
-    spare_b: u32,
+    parts: u32,
+    spare: u32,
 }
 
 struct Join {
@@ -35,6 +36,7 @@ struct Layer {
     region: vec4<i32>,
     // Columns and rows of the whole output map: beyond them all inputs are zero.
     extent: vec2<i32>,
+    // Inputs; four that are read as one count once.
     input_count: u32,
     join_count: u32,
     // Where these stand, in vectors of four.
@@ -59,11 +61,16 @@ fn index_of(place: Location, at: vec2<i32>) -> u32 {
 }
 
 // Zero beyond the picture, and where nothing that is kept looks.
-fn padded(input: Location, at: vec2<i32>, column: u32) -> vec4<f32> {
+fn padded(index: u32, at: vec2<i32>, column: u32) -> vec4<f32> {
     let end = min(layer.extent, layer.region.xy + layer.region.zw + vec2<i32>(REACH));
     if any(at < vec2<i32>(0)) || any(at >= end) {
         return vec4<f32>();
     }
+    var part = index;
+    if layer.inputs[index].parts == 4u {
+        part += u32(at.y % 2 * 2 + at.x % 2);
+    }
+    let input = layer.inputs[part];
     return unpack(arena[index_of(input, at / i32(input.repeat)) + column]);
 }
 
@@ -81,6 +88,10 @@ fn activated(value: vec4<f32>, column: u32) -> vec4<f32> {
         }
         case 3u: {
             return value * sigmoid(value);
+        }
+        case 4u: {
+            let s = sigmoid(value);
+            return value * (s * (2.0 - s) / ((1.0 - s) * (1.0 - s) + 1.0));
         }
         default: {
             return value;
@@ -142,12 +153,11 @@ fn main(
     var d = begun(first_out + 3u);
     var next = layer.weights + first_out * 4u;
     for (var i = 0u; i < layer.input_count; i++) {
-        let input = layer.inputs[i];
-        for (var column = 0u; column < input.columns; column++) {
+        for (var column = 0u; column < layer.inputs[i].columns; column++) {
             workgroupBarrier();
             for (var k = index; k < WINDOW * WINDOW; k += INVOCATIONS) {
                 let offset = vec2<i32>(i32(k % WINDOW), i32(k / WINDOW)) - vec2<i32>(REACH);
-                window[k] = padded(input, corner + offset, column);
+                window[k] = padded(i, corner + offset, column);
             }
             workgroupBarrier();
             for (var tap = 0u; tap < SIDE * SIDE; tap++) {

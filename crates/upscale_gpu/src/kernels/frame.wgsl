@@ -19,7 +19,7 @@ struct Frame {
     x: i32,
     y: i32,
     width: u32,
-    // Of every phase of the bicubic base: four weights; first taps.
+    // Of every phase of the interpolated base: four weights; first taps.
     taps: array<vec4<f32>, 4>,
     firsts: vec4<i32>,
 }
@@ -62,7 +62,7 @@ fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 
-fn bicubic(pixel: vec2<i32>, phase: vec2<u32>, colour: u32) -> f32 {
+fn interpolated(pixel: vec2<i32>, phase: vec2<u32>, colour: u32) -> f32 {
     let across = frame.taps[phase.x];
     let down = frame.taps[phase.y];
     let first = pixel + vec2<i32>(frame.firsts[phase.x], frame.firsts[phase.y]);
@@ -82,7 +82,7 @@ fn base(at: vec2<u32>, colour: u32) -> f32 {
             return sample(pixel, colour);
         }
         case 2u: {
-            return bicubic(pixel, at % frame.scale, colour);
+            return interpolated(pixel, at % frame.scale, colour);
         }
         default: {
             return 0.0;

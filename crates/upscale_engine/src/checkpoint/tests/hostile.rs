@@ -11,7 +11,7 @@ fn refusal(file: &[u8]) -> String {
 }
 
 #[track_caller]
-fn assert_refused(file: &[u8], reason: &str) {
+pub(super) fn assert_refused(file: &[u8], reason: &str) {
     let reported = refusal(file);
     assert!(
         reported.contains(reason),
@@ -218,10 +218,26 @@ fn other_networks_are_refused_by_name_with_what_is_supported() {
         ("layers.0.residual_group.overlap_attn.qkv.weight", "HAT"),
         ("model.1.sub.0.RDB1.conv1x1.weight", "ESRGAN+"),
         ("stylegan_decoder.style_mlp.1.weight", "GFPGAN"),
-        ("feats.0.eval_conv.weight", "SPANPlus"),
-        ("conv_after_body.weight", "EDSR"),
-        ("body.0.conv1.weight", "SRResNet"),
+        ("conv_after_body.weight", "a network like EDSR"),
+        ("body.0.conv1.weight", "a network like SRResNet"),
+        ("body.0.residual_group.0.rcab.0.weight", "RCAN"),
         ("head_act.weight", "DIS"),
+        (
+            "unet1.conv2.seblock.conv1.weight",
+            "Real-CUGAN, which is not supported (each of its four",
+        ),
+        (
+            "feats.1.channel_mixer.0.weight",
+            "RealPLKSR, which is not supported (each block's group norm",
+        ),
+        (
+            "feats.1.layer_norm.weight",
+            "RealPLKSR with layer norm, which is not supported (its kernels",
+        ),
+        (
+            "feats.1.channe_mixer.0.weight",
+            "PLKSR, which is not supported; ",
+        ),
         (
             "to_feat.weight",
             "unknown network of 1 tensors (to_feat.weight",
@@ -299,10 +315,14 @@ fn mutated_files_are_read_or_refused_and_nothing_else() {
         &shape.network(4, 1),
         &rrdb_names(Architecture::EsrganOld, 1),
     );
+    let residual = |architecture| super::residual::tensors(architecture, 2, (1, 4));
     let files = [
         zip(&tensors, &["params"]),
         legacy(&tensors, &[]),
         super::safetensors(&tensors),
+        zip(&residual(Architecture::EdsrFirst), &[]),
+        legacy(&residual(Architecture::SrResNet), &[]),
+        zip(&super::span_plus::tensors(1, ("upsampler.0", 12)), &[]),
     ];
     let mut random = Random(11);
     let mut refused = 0;

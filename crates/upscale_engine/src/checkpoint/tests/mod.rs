@@ -2,6 +2,8 @@
 //! one damage after another.
 
 mod hostile;
+mod residual;
+mod span_plus;
 mod writer;
 
 use self::writer::{Saved, legacy, safetensors, zip};
