@@ -15,8 +15,10 @@ pub(crate) fn domains() -> Domains {
     let cores = u32::try_from(threads(None)).unwrap_or(u32::MAX);
     let found = sched_getaffinity(None).map(|allowed| {
         let allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-        let shared =
-            allowed.map(|cpu| last_level(&Path::new(CPUS).join(format!("cpu{cpu}/cache"))));
+        let shared = allowed.map(|cpu| {
+            let cache = LastLevel::read(&Path::new(CPUS).join(format!("cpu{cpu}/cache")));
+            cache.map(|cache| cache.shared_by)
+        });
         group(shared.collect())
     });
     match found {
