@@ -10,7 +10,19 @@ import torch
 from conftest import drawn_picture
 from test_network import stirred
 from upscale_training.evaluate import interpolate
-from upscale_training.look_gates import REAL, colour_distance, gates, grid, lab, marks, mean, networks, report, versions
+from upscale_training.look_gates import (
+    REAL,
+    colour_distance,
+    gates,
+    grid,
+    is_restored_in,
+    lab,
+    marks,
+    mean,
+    networks,
+    report,
+    versions,
+)
 from upscale_training.network import Architecture
 from upscale_training.restore_bed import Row
 
@@ -47,6 +59,15 @@ def test_what_reads_clean_is_the_clean_networks_in_every_look():
     assert (clean[0] == clean[1]).all() and (clean[0] == clean[2]).all()
     assert (noisy[0] != noisy[1]).any() and (noisy[1] != noisy[2]).any()
     assert set(made[CLEAN]) == {"bicubic", "faithful", "natural", "crisp"}
+
+
+def test_finer_looks_have_lossy_files_at_4x_and_what_was_told_clean_they_leave():
+    jpeg = (1.0, 0.7, 0.7, 1.0, 0.2, 0.2)
+    looks = ("faithful", "natural", "crisp")
+    assert [is_restored_in(look, jpeg, 4) for look in looks] == [False, True, True]
+    assert [is_restored_in(look, (0.0, 0.0, 0.0, 0.0, 0.2, 0.2), 4) for look in looks] == [False, True, True]
+    for given, scale, expected in ((jpeg, 2, False), (CLEAN, 4, False), (NOISY, 2, True), (NOISY, 4, True)):
+        assert [is_restored_in(look, given, scale) for look in looks] == [expected] * 3
 
 
 def seen() -> dict[str, dict[str, np.ndarray]]:

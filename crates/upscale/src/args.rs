@@ -21,7 +21,8 @@ use upscale_image::Format;
 use self::parse::{parse_name, parse_permission, parse_scale};
 pub(crate) use self::{
     bench::{
-        BenchApiArgs, BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision, BenchWaitingArgs,
+        BenchApiArgs, BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision, BenchScaleArgs,
+        BenchWaitingArgs,
     },
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     device::{DeviceChoice, GpuArgs},

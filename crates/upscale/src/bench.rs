@@ -4,6 +4,7 @@
 mod api;
 mod device;
 mod load;
+mod scale;
 mod waiting;
 
 use std::{fs, path::Path};
@@ -13,7 +14,7 @@ use upscale_engine::{
     EngineOptions, Model, Network, Precision, Shape,
     bench::{Bench, Measured},
 };
-use upscale_pipeline::kernels;
+use upscale_pipeline::{kernels, look_at_cache};
 
 use crate::{
     args::{BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision},
@@ -26,11 +27,13 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.command {
         Some(BenchCommand::Api(args)) => api::bench_api(args),
         Some(BenchCommand::Waiting(args)) => waiting::bench_waiting(args),
+        Some(BenchCommand::Scale(args)) => scale::bench_scale(args),
         None => bench_network(&args.engine),
     }
 }
 
 fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
+    look_at_cache();
     let (width, height) = (args.size.width, args.size.height);
     let runs = usize::try_from(args.runs)?;
     let bench = match Shape::parse(&args.network) {

@@ -44,6 +44,7 @@ mod submit;
 mod task;
 mod telemetry;
 mod threads;
+mod topology;
 mod traces;
 mod user;
 mod whole_file;

@@ -110,7 +110,7 @@ impl Drop for Running {
 
 /// This very program, even after its file was replaced by a newer one, free of what the caller's environment
 /// configures.
-fn itself() -> Command {
+pub(crate) fn itself() -> Command {
     let mut command = Command::new("/proc/self/exe");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("UPSCALE_") {

@@ -134,28 +134,39 @@ pub(crate) fn transform_outputs<L: Lanes>(
     place: usize,
     rows: &mut [&mut [f32]],
 ) {
-    for tile in 0..shape.tiles {
+    let (vectors, is_words) = (layer.channels / L::WIDTH, layer.words.is_some());
+    // With integers a register of channels has 64 registers of scales: tile after tile they stay in the first cache. Tile by
+    // tile all channels' would be fetched anew each time (6 % of this transform); without scales that order is no slower.
+    let (outer, inner) = match is_words {
+        true => (vectors, shape.tiles),
+        false => (shape.tiles, vectors),
+    };
+    for (outer, inner) in (0..outer).flat_map(|outer| (0..inner).map(move |inner| (outer, inner))) {
+        let (tile, vector) = if is_words {
+            (inner, outer)
+        } else {
+            (outer, inner)
+        };
+        let channel = vector * L::WIDTH;
         let columns = (width - tile * TILE).min(TILE);
-        for channel in (0..layer.channels).step_by(L::WIDTH) {
-            let from = &products[tile * shape.tile_stride + channel..];
-            let half = match &layer.words {
-                None => output_columns(lanes, shape, from),
-                Some(words) => word_tiles::output_columns(lanes, shape, from, (words, channel)),
-            };
-            for (row, output) in rows.iter_mut().enumerate() {
-                let mut line = outputs(lanes, crosswise(&half, row));
-                if layer.words.is_some() {
-                    let scale = lanes.splat(1.0 / tile_scales[tile]);
-                    let bias = lanes.load(&layer.bias, channel);
-                    for value in &mut line {
-                        *value = lanes.fma(*value, scale, bias);
-                    }
+        let from = &products[tile * shape.tile_stride + channel..];
+        let half = match &layer.words {
+            None => output_columns(lanes, shape, from),
+            Some(words) => word_tiles::output_columns(lanes, shape, from, (words, channel)),
+        };
+        for (row, output) in rows.iter_mut().enumerate() {
+            let mut line = outputs(lanes, crosswise(&half, row));
+            if is_words {
+                let scale = lanes.splat(1.0 / tile_scales[tile]);
+                let bias = lanes.load(&layer.bias, channel);
+                for value in &mut line {
+                    *value = lanes.fma(*value, scale, bias);
                 }
-                let pixel = tile * TILE * layer.channels + channel;
-                let at = (row, place * layer.channels + pixel, channel);
-                finish_line(lanes, layer, joined, at, &mut line, columns);
-                lanes.store_line(line, columns, output, (pixel, layer.channels));
             }
+            let pixel = tile * TILE * layer.channels + channel;
+            let at = (row, place * layer.channels + pixel, channel);
+            finish_line(lanes, layer, joined, at, &mut line, columns);
+            lanes.store_line(line, columns, output, (pixel, layer.channels));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::ops::{ControlFlow, Range};
 use upscale_core::{Pixels, Rows};
 use upscale_simd::CHANNEL_UNIT;
 
+use crate::cache::share_bytes;
 use crate::error::UpscaleError;
 use crate::job::{Job, Output};
 use crate::network::PICTURE;
@@ -23,9 +24,15 @@ const MAP_BYTES_MAX: usize = 192 << 20;
 /// Tiles that share one pass over a layer's weights, in numbers of a Winograd product: 64 positions x tiles x
 /// channels of them stay in a second-level cache of 1 MiB beside the weights.
 const SEGMENT_NUMBERS: usize = 96 << 10;
-/// Memory of the rows that one step of a band reads and writes: small enough to stay in a third-level cache that
-/// others use too, large enough that a layer's weights serve some hundred tiles (3 to 10 MiB measure the same).
-const BAND_BYTES: usize = 6 << 20;
+/// Memory of the rows that one step of a band reads and writes, at most: large enough that a layer's weights serve some
+/// hundred tiles (3 to 10 MiB measure the same).
+const BAND_BYTES_MAX: usize = 6 << 20;
+/// Where a cache holds no more than this of a step, hardly a row is still there when it is read again, and larger bands at
+/// least read the weights less often.
+const BAND_BYTES_MIN: usize = 2 << 20;
+/// Of the last-level cache that an image's threads have among them; the other half is for the rows that layers keep between two
+/// bands (docs/sizing.md has the model).
+const BAND_SHARE: usize = 2;
 
 /// Rows of tiles of a band, at most, unless more are needed to keep all threads busy.
 const BAND_ROWS_MAX: usize = 64;
@@ -135,11 +142,19 @@ fn cached_columns(plan: &Plan, (columns, height): (usize, usize)) -> usize {
     // One row more, of the zeros beyond the edge.
     let tile_bytes = 2 * (height.min(2 * TILE) + 1) * TILE * widest * size_of::<f32>();
     let halo = tiles_beside(plan)[PICTURE];
-    let most = (BAND_BYTES / tile_bytes).max(STRIP_PER_HALO * 2 * halo);
+    let most = (BAND_BYTES_MAX / tile_bytes).max(STRIP_PER_HALO * 2 * halo);
     if columns <= 2 * most {
         return columns;
     }
     columns.div_ceil(columns.div_ceil(most))
+}
+
+/// Memory of the rows of one step of a band, where a core has so much of the last-level cache.
+fn band_bytes(share_bytes: Option<usize>, threads: usize) -> usize {
+    match share_bytes.map(|share| share.saturating_mul(threads) / BAND_SHARE) {
+        Some(bytes) if bytes >= BAND_BYTES_MIN => bytes.min(BAND_BYTES_MAX),
+        _ => BAND_BYTES_MAX,
+    }
 }
 
 /// How a picture is cut.
@@ -176,7 +191,8 @@ impl Cut {
         // A narrow picture has too few tiles in a row for one pass over the weights: there a task takes several rows.
         let task_rows = (narrow_most / columns).min(rows / (3 * threads)).max(1);
         let row_bytes = 2 * columns * TILE * TILE * widest * size_of::<f32>();
-        let band = (BAND_BYTES / row_bytes).max((3 * threads).div_ceil(segments));
+        let band =
+            (band_bytes(share_bytes(), threads) / row_bytes).max((3 * threads).div_ceil(segments));
         let band = band.clamp(2, BAND_ROWS_MAX.max(2 * threads * task_rows));
         let rest = (2 * threads).div_ceil(segments) + 1;
         let mut cut = Self {
@@ -355,6 +371,24 @@ mod tests {
                 cut.bytes(&plan, grid(&plan, &source)) <= MAP_BYTES_MAX,
                 "{cut:?}"
             );
+        }
+    }
+
+    #[test]
+    fn bands_are_cut_for_the_cache_of_the_threads() {
+        let most = BAND_BYTES_MAX >> 20;
+        for (share, threads, expected) in [
+            (None, 8, most),
+            // EPYC: a core, two, a whole die.
+            (Some(4), 1, 2),
+            (Some(4), 2, 4),
+            (Some(4), 8, most),
+            // No band fits.
+            (Some(1), 1, most),
+            (Some(240), 2, most),
+        ] {
+            let bytes = band_bytes(share.map(|mebibytes: usize| mebibytes << 20), threads);
+            assert_eq!(bytes >> 20, expected, "{share:?} MiB, {threads} threads");
         }
     }
 

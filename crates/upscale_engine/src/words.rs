@@ -7,7 +7,7 @@
 //! that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
 //! so that results stay the same however a picture is cut.
 
-use upscale_simd::{Buffer, Computation, Kernels, Lanes};
+use upscale_simd::{Buffer, CHANNEL_UNIT, Computation, Kernels, Lanes};
 
 use crate::ranges::{Ranges, WORD_MAX};
 use crate::winograd::{POSITIONS, WINDOW, kernel_row};
@@ -56,45 +56,32 @@ impl Words {
     /// One panel of one position: `numbers` are `[input channel][output channel]`, the panel's first output channel
     /// is `first`.
     #[inline(always)]
-    fn quantize(
+    fn quantize<L: Lanes>(
         &mut self,
+        lanes: L,
         position: usize,
         numbers: &[f32],
         (first, panel): (usize, usize),
-        depth: usize,
     ) {
-        let (mut largest, mut sums) = (vec![0.0_f32; panel], vec![0.0_f32; panel]);
-        for row in numbers.chunks_exact(panel) {
-            for ((largest, sum), value) in largest.iter_mut().zip(&mut sums).zip(row) {
-                *largest = largest.max(value.abs());
-                *sum += value.abs();
-            }
-        }
-        // Every rounding may add a half.
-        let sum_max = WEIGHTS_SUM_MAX - depth as f32;
-        let scales = largest.iter().zip(&sums).map(|(&largest, &sum)| {
-            let scale = (WORD_MAX / largest).min(sum_max / sum);
-            if scale.is_finite() { scale } else { 0.0 }
-        });
-        let scales: Vec<f32> = scales.collect();
+        let depth = numbers.len() / panel;
         let matrix = depth / 2 * self.channels;
         let pairs = &mut self.weights[position * matrix + first * depth / 2..][..panel * depth / 2];
-        let rows = numbers.chunks_exact(2 * panel);
-        for (pairs, rows) in pairs.chunks_exact_mut(panel).zip(rows) {
-            let (even, odd) = rows.split_at(panel);
-            let both = even.iter().zip(odd).zip(&scales);
-            for (pair, ((even, odd), scale)) in pairs.iter_mut().zip(both) {
-                let even = (even * scale).round_ties_even() as i32 as u32;
-                let odd = (odd * scale).round_ties_even() as i32 as u32;
-                *pair = f32::from_bits(even & 0xFFFF | odd << 16);
+        for at in (0..panel).step_by(L::WIDTH) {
+            let scales = scales(lanes, numbers, (at, panel));
+            let scale = lanes.load(&scales, 0);
+            for k in 0..depth / 2 {
+                let [even, odd] = lanes.load_line(numbers, 2 * k * panel + at, panel);
+                let pair = lanes.pair_words(lanes.mul(even, scale), lanes.mul(odd, scale));
+                lanes.store(pair, pairs, k * panel + at);
             }
-        }
-        let sum_scales = &mut self.sum_scales[position * self.channels + first..];
-        for (to, scale) in sum_scales.iter_mut().zip(&scales) {
-            *to = match *scale {
-                0.0 => 0.0,
-                scale => 1.0 / (scale * self.input_scales[position]),
-            };
+            let to = position * self.channels + first + at;
+            let to = &mut self.sum_scales[to..to + L::WIDTH];
+            for (to, scale) in to.iter_mut().zip(scales) {
+                *to = match scale {
+                    0.0 => 0.0,
+                    scale => 1.0 / (scale * self.input_scales[position]),
+                };
+            }
         }
     }
 
@@ -103,6 +90,28 @@ impl Words {
         let len = self.weights.len() / POSITIONS;
         &self.weights[position * len..][..len]
     }
+}
+
+/// What multiplies the weights of a register of output channels, from `at` on; 0 where all of them are.
+#[inline(always)]
+fn scales<L: Lanes>(lanes: L, numbers: &[f32], (at, panel): (usize, usize)) -> [f32; CHANNEL_UNIT] {
+    let depth = numbers.len() / panel;
+    let zero = lanes.splat(0.0);
+    let (mut largest, mut sum) = (zero, zero);
+    for k in 0..depth {
+        let magnitude = lanes.max_magnitude(lanes.load(numbers, k * panel + at), zero);
+        largest = lanes.max(largest, magnitude);
+        sum = lanes.add(sum, magnitude);
+    }
+    // Every rounding may add a half.
+    let sum_max = lanes.splat(WEIGHTS_SUM_MAX - depth as f32);
+    let scale = lanes.min(
+        lanes.div(lanes.splat(WORD_MAX), largest),
+        lanes.div(sum_max, sum),
+    );
+    let mut scales = [0.0; CHANNEL_UNIT];
+    lanes.store(scale, &mut scales, 0);
+    scales.map(|scale| if scale.is_finite() { scale } else { 0.0 })
 }
 
 /// The 64 matrices of a layer, transformed and rounded; a row of positions at a time, which stays in the second cache.
@@ -119,20 +128,21 @@ impl Computation for Quantizing<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(mut self, lanes: L) -> Option<Words> {
+        // No row of the transform adds up to more than 1: what it makes of finite weights is finite.
+        if !self.taps.iter().all(|number| number.is_finite()) {
+            return None;
+        }
         let matrix = self.depth * self.words.channels;
         let mut numbers = vec![0.0; WINDOW * matrix];
         for row in 0..WINDOW {
             transform_row(lanes, self.taps, row, (&mut numbers, matrix));
-            if !numbers.iter().all(|number| number.is_finite()) {
-                return None;
-            }
             for (column, numbers) in numbers.chunks_exact(matrix).enumerate() {
                 let position = row * WINDOW + column;
                 let mut first = 0;
                 for &panel in self.panels {
                     let numbers = &numbers[first * self.depth..][..panel * self.depth];
                     self.words
-                        .quantize(position, numbers, (first, panel), self.depth);
+                        .quantize(lanes, position, numbers, (first, panel));
                     first += panel;
                 }
             }
@@ -206,6 +216,66 @@ mod tests {
         let layers = plan.layers.iter();
         let words = layers.filter_map(|layer| Some((layer.channels, layer.words.as_ref()?)));
         words.collect()
+    }
+
+    /// Pairs and scales of a panel by the definition, one channel after another.
+    fn plain(numbers: &[f32], panel: usize, input_scale: f32) -> (Vec<u32>, Vec<f32>) {
+        let depth = numbers.len() / panel;
+        let (mut pairs, mut sum_scales) = (vec![0; numbers.len() / 2], Vec::new());
+        for n in 0..panel {
+            let column: Vec<f32> = numbers.iter().skip(n).step_by(panel).copied().collect();
+            let largest = column.iter().fold(0.0_f32, |found, w| found.max(w.abs()));
+            let sum: f32 = column.iter().map(|w| w.abs()).sum();
+            let scale = (WORD_MAX / largest).min((WEIGHTS_SUM_MAX - depth as f32) / sum);
+            let scale = if scale.is_finite() { scale } else { 0.0 };
+            for (k, two) in column.chunks(2).enumerate() {
+                let [even, odd] = [0, 1].map(|i| (two[i] * scale).round_ties_even() as i16 as u16);
+                pairs[k * panel + n] = u32::from(odd) << 16 | u32::from(even);
+            }
+            let back = 1.0 / (scale * input_scale);
+            sum_scales.push(if scale == 0.0 { 0.0 } else { back });
+        }
+        (pairs, sum_scales)
+    }
+
+    struct OnePanel<'a>(Words, &'a [f32], usize);
+
+    impl Computation for OnePanel<'_> {
+        type Output = Words;
+
+        #[inline(always)]
+        fn run<L: Lanes>(mut self, lanes: L) -> Words {
+            self.0.quantize(lanes, 0, self.1, (0, self.2));
+            self.0
+        }
+    }
+
+    #[test]
+    fn every_set_makes_the_plain_ones_weights() {
+        const PANEL: usize = 32;
+        for depth in [16, 48, 64] {
+            let mut random = Random(5);
+            let mut numbers: Vec<f32> = (0..depth * PANEL).map(|_| random.unit() - 0.5).collect();
+            // Nothing, one large number, and numbers whose halves round to even.
+            for k in 0..depth {
+                numbers[k * PANEL] = 0.0;
+                numbers[k * PANEL + 1] = if k == 3 { -7.0 } else { 0.0 };
+                numbers[k * PANEL + 17] = k as f32 - 8.5;
+            }
+            let (pairs, sum_scales) = plain(&numbers, PANEL, 3.0);
+            for set in KernelSet::ALL.into_iter().filter_map(KernelSet::kernels) {
+                let words = Words {
+                    input_scales: [3.0; POSITIONS],
+                    sum_scales: vec![0.0; POSITIONS * PANEL],
+                    weights: Buffer::zeroed(POSITIONS * depth * PANEL / 2),
+                    channels: PANEL,
+                };
+                let made = set.call(OnePanel(words, &numbers, PANEL));
+                let given: Vec<u32> = made.matrix(0).iter().map(|pair| pair.to_bits()).collect();
+                assert_eq!(given, pairs, "{set:?}, {depth} deep");
+                assert_eq!(made.sum_scales[..PANEL], sum_scales, "{set:?}");
+            }
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use upscale_engine::{Device, KernelSet, Network};
 
 use crate::{
     Answer, Facts, FallbackLevel, Job, PictureOptions, PipelineError, Upscaled,
+    cache::look_at_cache,
     device::{RemoteDevice, receive_end},
     kernels::{self, KernelsError},
     models::{ChildModels, ModelPaths, ModelsError},
@@ -66,6 +67,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     let status = File::open("/proc/self/status").ok().map(ManuallyDrop::new);
     // Read while the environment's words can still be complained about.
     let kernels = kernels::from_environment()?;
+    look_at_cache();
     let models = ChildModels::open(setup.models)?;
     let device = match setup.has_device {
         true => receive_device().map_err(ChildError::Job)?,

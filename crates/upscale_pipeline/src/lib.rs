@@ -2,6 +2,7 @@
 //! ([`run_child`]) in its sandbox, what it and its parent say to each other, and the parent's side
 //! ([`ChildOptions::upscale`]), which trusts nothing that it hears. Knows no service, no task and no store.
 
+mod cache;
 mod check_png;
 mod child;
 mod device;
@@ -17,6 +18,7 @@ pub mod sandbox;
 mod status;
 mod supervisor;
 
+pub use cache::{LastLevel, look_at_cache};
 pub use child::{ChildError, ChildSetup, run_child};
 pub use device::{
     Announcement, DeviceFacts, DeviceLink, DeviceProcess, KnownNetworks, announce, serve_device,

@@ -2,11 +2,11 @@
 
 use std::arch::x86_64::{
     __m256, _MM_HINT_T0, _MM_HINT_T1, _mm_packs_epi32, _mm_prefetch, _mm_storeu_si128,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_andnot_ps, _mm256_castps_si256, _mm256_castsi256_ps,
-    _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtps_epi32, _mm256_div_ps,
-    _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_madd_epi16, _mm256_max_ps,
-    _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
-    _mm256_storeu_ps, _mm256_sub_ps,
+    _mm256_add_epi32, _mm256_add_ps, _mm256_and_si256, _mm256_andnot_ps, _mm256_castps_si256,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cvtepi32_ps, _mm256_cvtps_epi32,
+    _mm256_div_ps, _mm256_extracti128_si256, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_madd_epi16,
+    _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_or_si256, _mm256_set1_epi32,
+    _mm256_set1_ps, _mm256_slli_epi32, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 use crate::block::Block;
@@ -235,6 +235,16 @@ impl Lanes for Avx2 {
     fn whole(self, a: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
         unsafe { _mm256_cvtepi32_ps(_mm256_castps_si256(a)) }
+    }
+
+    #[inline(always)]
+    fn pair_words(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instructions.
+        unsafe {
+            let low = _mm256_and_si256(_mm256_cvtps_epi32(a), _mm256_set1_epi32(0xFFFF));
+            let high = _mm256_slli_epi32::<16>(_mm256_cvtps_epi32(b));
+            _mm256_castsi256_ps(_mm256_or_si256(low, high))
+        }
     }
 
     #[inline(always)]

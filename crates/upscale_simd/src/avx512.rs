@@ -2,10 +2,10 @@
 
 use std::arch::x86_64::{
     __m512, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm256_storeu_si256, _mm512_add_epi32,
-    _mm512_add_ps, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps,
+    _mm512_add_ps, _mm512_and_si512, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_cvtepi32_ps,
     _mm512_cvtps_epi32, _mm512_cvtsepi32_epi16, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_range_ps, _mm512_set1_epi32,
-    _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
+    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_or_si512, _mm512_range_ps,
+    _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
 use crate::block::Block;
@@ -212,6 +212,16 @@ impl Lanes for Avx512 {
     fn whole(self, a: Self::V) -> Self::V {
         // SAFETY: the token proves the CPU has the instruction.
         unsafe { _mm512_cvtepi32_ps(_mm512_castps_si512(a)) }
+    }
+
+    #[inline(always)]
+    fn pair_words(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token proves the CPU has the instructions.
+        unsafe {
+            let low = _mm512_and_si512(_mm512_cvtps_epi32(a), _mm512_set1_epi32(0xFFFF));
+            let high = _mm512_slli_epi32::<16>(_mm512_cvtps_epi32(b));
+            _mm512_castsi512_ps(_mm512_or_si512(low, high))
+        }
     }
 
     #[inline(always)]

@@ -53,6 +53,20 @@ pub trait Lanes: Registers {
         self.load(&numbers, 0)
     }
 
+    /// Both rounded to nearest even, as 16-bit integers in the place of one number: those of `a` in the low halves. What does
+    /// not fit is cut to its low 16 bits.
+    #[inline(always)]
+    fn pair_words(self, a: Self::V, b: Self::V) -> Self::V {
+        let (mut low, mut high) = ([0.0; WIDTH_MAX], [0.0; WIDTH_MAX]);
+        self.store(a, &mut low, 0);
+        self.store(b, &mut high, 0);
+        for (low, high) in low.iter_mut().zip(high) {
+            let [a, b] = [*low, high].map(|number: f32| number.round_ties_even() as i32 as u32);
+            *low = f32::from_bits(a & 0xFFFF | b << 16);
+        }
+        self.load(&low, 0)
+    }
+
     /// The larger magnitude, lane by lane.
     #[inline(always)]
     fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {

@@ -46,6 +46,24 @@ pub(crate) enum BenchCommand {
     Api(BenchApiArgs),
     /// Requests held at once by `Prefer: wait`: what they cost in queries, threads and memory, and how soon they hear.
     Waiting(BenchWaitingArgs),
+    /// One picture by 1 to 32 threads, and several at once, beside one thread: what more cores are worth here.
+    Scale(BenchScaleArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchScaleArgs {
+    /// As for `bench`.
+    #[arg(long, value_name = "NAME|FILE", default_value = "s")]
+    pub(crate) network: String,
+    /// Size of the source in pixels.
+    #[arg(long, value_name = "WxH", default_value = "384x384", value_parser = PictureSize::from_str)]
+    pub(crate) size: PictureSize,
+    /// Measured runs of each picture.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
