@@ -26,7 +26,7 @@ from .restore_bed import ROWS, Row, cropped, pairs
 from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 
 # Share of the crisp weights in each look, as in upscale_core/src/look.rs.
-LOOKS = {"faithful": 0.0, "natural": 0.6, "crisp": 0.8}
+LOOKS = {"faithful": 0.0, "natural": 0.6, "crisp": 0.75}
 # Damages of the bed on which looks are compared.
 INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.

@@ -188,6 +188,7 @@ impl Command {
             Self::Model(command) => command.is_json(),
             Self::Bench(args) => match &args.command {
                 Some(BenchCommand::Api(api)) => api.json,
+                Some(BenchCommand::Scale(scale)) => scale.json,
                 Some(BenchCommand::Waiting(waiting)) => waiting.json,
                 None => args.engine.json,
             },

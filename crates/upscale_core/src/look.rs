@@ -35,7 +35,7 @@ impl Look {
         match self {
             Self::Faithful => 0.0,
             Self::Natural => 0.6,
-            Self::Crisp => 0.8,
+            Self::Crisp => 0.75,
         }
     }
 }

@@ -107,8 +107,8 @@ mod tests {
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
 
     /// [`DIFFERENCE_MAX`] of restoring networks under the hardest of conditions, such as the heaviest JPEG whose noise is
-    /// the strongest, whose output is a smear on any picture.
-    const RESTORING_DIFFERENCE_MAX: f64 = 0.35 / 255.0;
+    /// the strongest, whose output is a smear on any picture. The crisp look draws more there: 0.353, the faithful 0.320.
+    const RESTORING_DIFFERENCE_MAX: f64 = 0.4 / 255.0;
 
     /// What ships, and its name.
     fn shipped() -> Vec<(String, Shipped)> {
