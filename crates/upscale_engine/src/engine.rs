@@ -309,7 +309,9 @@ impl Engine {
     fn loaded(&self, scale: Scale, condition: Condition) -> &Loaded {
         let networks = self.networks(scale);
         match &networks.restoring {
-            Some(restoring) if condition.is_restored_in(self.options.look, scale) => restoring.get(),
+            Some(restoring) if condition.is_restored_in(self.options.look, scale) => {
+                restoring.get()
+            }
             _ => networks.plain.get(),
         }
     }
