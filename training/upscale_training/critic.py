@@ -1,4 +1,4 @@
-"""A second network that tells pictures a network made from photographs: what detail.py's crisp looks are trained against.
+"""A second network, which tells pictures that a network made from photographs: detail.py trains against it.
 
 Two things keep it from asking for a grid. It has no strides: a convolution that skips pixels has gradients that repeat
 with the skip, and an earlier critic of strided layers drew a grid of four pixels within nine minutes. And it sees each
@@ -40,7 +40,7 @@ class Critic(nn.Module):
 
 
 def counting(clean: Tensor) -> Tensor:
-    """How far detail counts at each place of RGB [n, 3, h, w], by the original's local contrast: [n, 1, h, w] in 0..1."""
+    """How far detail counts at each place of RGB [n, 3, h, w], by the original's contrast: [n, 1, h, w] in 0..1."""
     gray = clean.mean(dim=1, keepdim=True)
     fine = gray - functional.avg_pool2d(gray, WINDOW, 1, WINDOW // 2, count_include_pad=False)
     power = functional.avg_pool2d(fine.square(), WINDOW, 1, WINDOW // 2, count_include_pad=False)

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from .condition import CLEAN, FILE_INPUTS, SILENT, SOURCE_INPUTS, UNKNOWN, jpeg_condition, source_inputs
 from .data import read_attribution
 from .evaluate import table
+from .look_gates import LOOKS
 from .network import Architecture, Network, between, cubic_kernel
 from .train import Recipe, averaged
 from .weights import CONDITIONS, load_weights, save_weights
@@ -116,7 +117,8 @@ def export(
 
     `name` is the recipe's where none is given.
 
-    Weights that are `mixed_into` those of another file ship without its condition; their golden pair is of the half.
+    Weights that are `mixed_into` those of another file ship without its condition; their golden pair is of the
+    natural look.
     """
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
     recipe = Recipe(**state["recipe"])
@@ -131,7 +133,7 @@ def export(
     save_weights(shipped, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)
     # Read back: the golden pair must be of the rounded weights, the ones that ship.
     rounded, _ = load_weights(path)
-    ran = between(load_weights(mixed_into)[0], rounded, 0.5) if mixed_into else rounded
+    ran = between(load_weights(mixed_into)[0], rounded, LOOKS["natural"]) if mixed_into else rounded
     save_golden(ran, out / f"{recipe.name}.golden.safetensors")
     return path, recipe, state
 
@@ -140,7 +142,7 @@ def card(
     path: Path, recipe: Recipe, state: dict, data: Path, commit: str, figures: str, mixed_into: Path | None = None
 ) -> str:
     """The model card in Markdown."""
-    golden = f"the output of {mixed_into.stem} with its layers half way to these" if mixed_into else "the output"
+    golden = f"the output of {mixed_into.stem} in the natural look" if mixed_into else "the output"
     pictures = read_attribution(data)
     kinds = Counter(picture.kind for picture in pictures)
     licences = Counter(picture.licence for picture in pictures)

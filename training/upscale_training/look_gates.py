@@ -3,8 +3,8 @@
 `python -m upscale_training.look_gates --restore FILE --crisp FILE --before FILE --eval EVAL [--out PAGE]`
 
 Pairs from real cameras (4x), photographs, text and graphics; each by bicubic, by the restoring network (faithful), and
-by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in the faithful look, and
-in every look where it is lossless. The exit status is 1 where a gate fails.
+by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in the faithful look,
+and in every look where it is lossless or the scale is 2. The exit status is 1 where a gate fails.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
     cases
 }
 
-/// The restoring networks half way to their crisper layers, as in the natural look: these have the golden files.
+/// The restoring networks in the natural look: these have the golden files.
 fn natural(options: EngineOptions) -> Result<Engine, ModelError> {
     let network = |scale: usize| {
         let layers = Network::read(&read(&format!("crisp-x{scale}.safetensors")))?;

@@ -357,7 +357,7 @@ fn serve_runs_the_model_of_its_start_for_its_scale_and_our_own_for_the_other() {
         let ended = customer.upscale(&format!("model-key-{scale}"), &order(&url, scale));
         let file = customer.fetch("GET", &ended.result_url(), &[]);
         // A look is one of our networks'.
-        let look = (!repeated).then_some("faithful");
+        let look = (!repeated).then_some("natural");
         for answer in [&ended, &file] {
             assert_eq!(answer.find_header("x-result-look"), look, "{scale}x");
         }
