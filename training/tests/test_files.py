@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from test_network import stirred
 from upscale_training.export import card, export, golden_input, mixed, receptive_radius
+from upscale_training.look_gates import LOOKS
 from upscale_training.network import Architecture, Network, between, tier
 from upscale_training.train import Recipe, Run
 from upscale_training.weights import load_weights, save_weights
@@ -89,7 +90,7 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 
 
-def test_layers_of_a_look_ship_without_a_condition_and_are_golden_half_way(picture_folder, tmp_path):
+def test_layers_of_a_look_ship_without_a_condition_and_are_golden_in_the_natural_look(picture_folder, tmp_path):
     run = Run(Recipe(name="t", scale=2, steps=5, channels=4, blocks=1, conditioned=True), "cpu")
     with torch.no_grad():
         for value in run.average.parameters():
@@ -101,10 +102,10 @@ def test_layers_of_a_look_ship_without_a_condition_and_are_golden_half_way(pictu
     run.save(tmp_path / "t.pt")
     path, recipe, state = export(tmp_path / "t.pt", tmp_path / "layers", "none", mixed_into=whole)
     text = card(path, recipe, state, picture_folder, "none", "figures", whole)
-    assert "- condition: none\n" in text and "the output of t with its layers half way to these" in text
+    assert "- condition: none\n" in text and "the output of t in the natural look" in text
     (network, _), (layers, metadata) = load_weights(whole), load_weights(path)
     assert "condition" not in metadata and not layers.architecture.conditioned
-    golden_holds(between(network, layers, 0.5), load_file(tmp_path / "layers" / "t.golden.safetensors"))
+    golden_holds(between(network, layers, LOOKS["natural"]), load_file(tmp_path / "layers" / "t.golden.safetensors"))
     np.testing.assert_allclose((layers.up.bias - network.up.bias).detach(), 0.25, atol=1e-3)
 
 
@@ -114,7 +115,7 @@ def test_the_shipped_files_belong_together(kind, scale):
     name = f"{kind}-x{scale}"
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
     if kind == "crisp":
-        network = between(load_weights(SHIPPED / f"restore-x{scale}.safetensors")[0], network, 0.5)
+        network = between(load_weights(SHIPPED / f"restore-x{scale}.safetensors")[0], network, LOOKS["natural"])
     digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()
     assert digest in (SHIPPED / f"{name}.md").read_text(encoding="utf-8")
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")

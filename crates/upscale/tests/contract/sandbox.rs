@@ -76,6 +76,15 @@ fn a_child_that_forks_or_outlives_its_parent_on_purpose_is_killed_by_the_kernel(
 }
 
 #[test]
+fn a_childs_threads_give_memory_back() {
+    let mut world = World::start_with(&["--child-fault", "give-memory-back", "--workers", "1"]);
+    let url = world.picture("/a.png", 16, 16);
+    let customer = world.customer("1");
+    customer.upscale("memory-key-0001", &order(&url, 2));
+    world.finish();
+}
+
+#[test]
 fn a_child_that_takes_all_memory_ends_at_its_limit() {
     commit_fault("memory", &[], "memory allocation of");
 }
