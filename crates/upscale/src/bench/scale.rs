@@ -147,7 +147,7 @@ fn print(args: &BenchScaleArgs, domains: &Domains, measured: &[Measured]) -> any
     ];
     output::table(&names, &rows.collect::<Vec<_>>())?;
     output::line(&format!(
-        "times one thread's rate of {:.2} images a second; {cores} cores, in {groups} groups that share a last-level cache",
+        "IMAGES times one thread's rate of {:.2} a second; groups of cores with a last-level cache each: {groups}; cores: {cores}",
         one.images_per_second
     ))
 }
