@@ -27,7 +27,8 @@ border of the scale shaved; means over the pictures of a set. None of them was t
 pages drawn by code from seeds that training does not use. Inputs: shrunk by MATLAB's bicubic (`box`: by plain
 means), then as named; JPEG is libjpeg's, 4:2:0; `JPEG twice` is 60, moved off its grid, and 80. **matched**, unknown
 and mismatched are the condition input; mismatched is a clean file for a JPEG and JPEG 50 for a clean one. The
-clean-only nets are the first two that shipped, of tier F, trained on clean pictures alone.
+clean-only nets are the first two that shipped, of tier F, trained on clean pictures alone. JPEGs at 4x are those of
+the `faithful` look; [the looks](looks.md) have their own table.
 
 ## Beside published networks
 Set5, clean bicubic inputs, the papers' own figures; multiplies for an output of 1280x720, at 2x and 4x.

@@ -9,6 +9,16 @@ use upscale_pipeline::ModelPaths;
 /// Models in place of the networks that ship, for `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServedModels {
+    #[command(flatten)]
+    pub(crate) files: ModelFiles,
+    /// Serve models whose card does not say `commercial = "yes"`.
+    #[arg(long)]
+    pub(crate) allow_non_commercial: bool,
+}
+
+/// Their files, for `serve` and the processes that it starts.
+#[derive(Debug, Args)]
+pub(crate) struct ModelFiles {
     /// Model file of 1x to restore pictures with before they are upscaled.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_1x: Option<PathBuf>,
@@ -18,26 +28,9 @@ pub(crate) struct ServedModels {
     /// Model file (.pth, .safetensors, or .param with its .bin) to upscale 4x with, in place of our own network.
     #[arg(long, value_name = "FILE")]
     pub(crate) model_4x: Option<PathBuf>,
-    /// Serve models whose card does not say `commercial = "yes"`.
-    #[arg(long)]
-    pub(crate) allow_non_commercial: bool,
 }
 
-/// Models for the processes that `serve` and `worker` start.
-#[derive(Debug, Args)]
-pub(crate) struct HandedModels {
-    /// Model to restore with before that.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_1x: Option<PathBuf>,
-    /// Model to upscale 2x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_2x: Option<PathBuf>,
-    /// Model to upscale 4x with.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_4x: Option<PathBuf>,
-}
-
-impl HandedModels {
+impl ModelFiles {
     pub(crate) fn paths(&self) -> ModelPaths {
         ModelPaths {
             x1: self.model_1x.clone(),

@@ -70,9 +70,9 @@ impl Served {
         let mut served = Self::default();
         let (mut restoring, mut enlarging, mut restoring_seconds) = (0, 0, 0.0);
         let flags = [
-            (1, &args.model_1x),
-            (2, &args.model_2x),
-            (4, &args.model_4x),
+            (1, &args.files.model_1x),
+            (2, &args.files.model_2x),
+            (4, &args.files.model_4x),
         ];
         for (factor, path) in flags {
             let Some(path) = path else { continue };
