@@ -14,7 +14,7 @@ from upscale_training.critic import Critic, counting, preferred, shifted, unlike
 from upscale_training.data import Pictures
 from upscale_training.detail import DetailRun
 
-JUDGING = replace(RECIPE, critic=0.01, comb=0.02, patch_sides=(32,))
+JUDGING = replace(RECIPE, critic=0.01, comb=0.02, lines=0.1, patch_sides=(32,))
 
 
 def textures(seed: int) -> tuple[torch.Tensor, torch.Tensor]:

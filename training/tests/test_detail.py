@@ -11,7 +11,8 @@ from torch.nn.functional import avg_pool2d
 
 from test_network import stirred
 from upscale_training.data import Pictures
-from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, too_smooth
+from upscale_training.degrade import blur
+from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, lines, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.train import Recipe
@@ -57,6 +58,23 @@ def test_a_grid_whose_sign_follows_the_picture_is_one():
     noisy = clean + 0.02 * torch.randn(2, 1, 160, 160, generator=draw)
     assert comb(clean, clean, 4).max() == 0.0
     assert comb(noisy, clean, 4).max() < 0.2
+
+
+def test_a_weave_of_any_period_is_seen_and_another_texture_is_not():
+    draw = torch.Generator().manual_seed(4)
+    smooth = torch.nn.functional.interpolate(torch.randn(2, 1, 40, 40, generator=draw), scale_factor=4, mode="bicubic")
+    clean = (0.5 + 0.1 * smooth + 0.01 * torch.randn(2, 1, 160, 160, generator=draw)).expand(-1, 3, -1, -1)
+    at = torch.arange(160) * 2.0 * torch.pi
+    # Three waves of 2.9 pixels, as the face network drew them, of two levels each, where the picture is light.
+    waves = [(at[:, None] * y + at[None] * x).cos() for y, x in ((0.345, 0.0), (0.172, 0.299), (-0.172, 0.299))]
+    weave = 0.008 * sum(waves) * (smooth > 0.0)
+    assert comb(clean + weave, clean, 4).max() < 0.3 and grid(weave.expand(-1, 3, -1, -1), 4) < 0.1
+    assert lines(clean + weave, clean).min() > 0.02
+    # The original's own weave is none of ours, and neither is grain nor a softer picture.
+    assert lines(clean + weave, clean + weave).max() == 0.0
+    grain = 0.01 * torch.randn(2, 1, 160, 160, generator=draw)
+    assert lines(clean + grain, clean).max() < 0.002
+    assert lines(blur(clean, torch.ones(2)), clean).max() < 0.002
 
 
 @pytest.mark.usefixtures("small_scenes")

@@ -46,7 +46,8 @@ class Recipe:
     The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
     factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
-    `comb`, what a factor of e more power at the input's own frequencies costs; `critic`, what its judgement counts.
+    `comb`, what a factor of e more power at the input's own frequencies costs; `lines`, what any other line in the
+    spectrum costs; `critic`, what its judgement counts.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Recipe:
     contrast: float = 0.0
     grid: float = 10.0
     comb: float = 0.0
+    lines: float = 0.0
     critic: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
