@@ -14,7 +14,7 @@ use upscale_engine::{
     EngineOptions, Model, Network, Precision, Shape,
     bench::{Bench, Measured},
 };
-use upscale_pipeline::{kernels, look_at_cache};
+use upscale_pipeline::{cache_share_bytes, kernels};
 
 use crate::{
     args::{BenchArgs, BenchCommand, BenchEngineArgs, BenchPrecision},
@@ -33,7 +33,6 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
 }
 
 fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
-    look_at_cache();
     let (width, height) = (args.size.width, args.size.height);
     let runs = usize::try_from(args.runs)?;
     let bench = match Shape::parse(&args.network) {
@@ -60,6 +59,7 @@ fn bench_network(args: &BenchEngineArgs) -> anyhow::Result<()> {
     let options = EngineOptions {
         threads,
         kernels: kernels::from_environment()?,
+        cache_share_bytes: cache_share_bytes(),
         precision,
         ..EngineOptions::default()
     };

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use upscale_core::{Parameters, Scale, limits::SOURCE_BYTES_MAX};
 use upscale_image::{ImageError, Reencoding, read_header};
 use upscale_pipeline::{
-    PictureOptions, PipelineError, Upscaled, look_at_cache, status_bytes, upscale_image, wall,
+    PictureOptions, PipelineError, Upscaled, status_bytes, upscale_image, wall,
 };
 
 use self::jobs::{Job, jobs};
@@ -43,7 +43,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Upscales every picture that is named. Exit status 1 when one could not be done.
 pub(crate) fn file(args: &FileArgs) -> anyhow::Result<ExitCode> {
-    look_at_cache();
     let brought = args.model.load(args.scale)?;
     let restoring = args.model.load_restoring()?;
     let device = gpu::open_for_command(args.device, threads(args.threads))?;

@@ -27,6 +27,9 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Which kernels to use; none: the fastest that the CPU can run.
     pub kernels: Option<KernelSet>,
+    /// How much of the last-level cache a core has when all of them work: bands of rows are cut so that they stay in it. None:
+    /// not known, and they are cut for 12 MiB. The rows of a picture are the same, whatever the bands.
+    pub cache_share_bytes: Option<usize>,
     /// How exact the arithmetic has to be.
     pub precision: Precision,
     /// Which of the networks that ship run.
@@ -117,7 +120,12 @@ impl Loaded {
     }
 
     /// Ready for pictures of this condition that stand, or lie if the network is one that can: its answer says which.
-    fn executor(&self, mut ready: Ready, kernels: KernelSet) -> (Arc<Executor>, bool) {
+    fn executor(
+        &self,
+        mut ready: Ready,
+        kernels: KernelSet,
+        cache_share_bytes: Option<usize>,
+    ) -> (Arc<Executor>, bool) {
         // Without conditioning all conditions have the same.
         if self.network.conditioning.is_none() {
             ready.condition = Condition::UNKNOWN;
@@ -135,7 +143,8 @@ impl Loaded {
                 None => ready.is_turned = false,
             }
         }
-        let executor = Arc::new(Executor::new(network, kernels, ready.precision));
+        let executor = Executor::new(network, kernels, ready.precision);
+        let executor = Arc::new(executor.for_cache(cache_share_bytes));
         *last = Some((ready, Arc::clone(&executor)));
         (executor, ready.is_turned)
     }
@@ -192,7 +201,8 @@ impl Running<'_> {
             is_turned,
             precision,
         };
-        self.loaded.executor(ready, self.kernels)
+        self.loaded
+            .executor(ready, self.kernels, self.options.cache_share_bytes)
     }
 }
 
@@ -202,6 +212,7 @@ impl Default for EngineOptions {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             kernels: None,
+            cache_share_bytes: None,
             precision: Precision::Exact,
             look: Look::default(),
             pixels_max: SOURCE_PIXELS_MAX as usize,

@@ -43,6 +43,14 @@ impl Executor {
         }
     }
 
+    /// Cuts pictures for cores that have so much of the last-level cache each.
+    pub(crate) fn for_cache(mut self, share_bytes: Option<usize>) -> Self {
+        if let Self::Kernels(plan) = &mut self {
+            plan.cache_share_bytes = share_bytes;
+        }
+        self
+    }
+
     /// Upscales one picture and hands its rows to `sink`, top to bottom, until `cancelled` says true.
     pub(crate) fn upscale(
         &self,

@@ -10,7 +10,6 @@ mod anatomy;
 mod architecture;
 pub mod bench;
 mod bicubic;
-mod cache;
 mod calibrate;
 mod checkpoint;
 mod conditioning;
@@ -55,7 +54,6 @@ mod words;
 
 pub use architecture::Architecture;
 pub use bicubic::{Phase, linear_phases, phases};
-pub use cache::note_cache_share;
 pub use device::{Device, DeviceError, DeviceWork, MACS_OF_A_MOMENT};
 pub use engine::{Engine, EngineOptions};
 pub use error::{ModelError, UpscaleError};

@@ -10,6 +10,8 @@ use crate::words::{DEPTH_MAX, Words};
 /// A network, ready to run at any size.
 pub(crate) struct Plan {
     pub(crate) kernels: Kernels,
+    /// What a core has of the last-level cache, where it is known.
+    pub(crate) cache_share_bytes: Option<usize>,
     pub(crate) scale: usize,
     /// Output pixels on a side of what one pixel of the last layer makes.
     pub(crate) shuffle: usize,
@@ -75,6 +77,7 @@ impl Plan {
         });
         Self {
             kernels,
+            cache_share_bytes: None,
             scale: network.scale,
             shuffle: network.last_shuffle(),
             base: network.base,

@@ -9,7 +9,6 @@ use std::ops::{ControlFlow, Range};
 use upscale_core::{Pixels, Rows};
 use upscale_simd::CHANNEL_UNIT;
 
-use crate::cache::share_bytes;
 use crate::error::UpscaleError;
 use crate::job::{Job, Output};
 use crate::network::PICTURE;
@@ -191,8 +190,8 @@ impl Cut {
         // A narrow picture has too few tiles in a row for one pass over the weights: there a task takes several rows.
         let task_rows = (narrow_most / columns).min(rows / (3 * threads)).max(1);
         let row_bytes = 2 * columns * TILE * TILE * widest * size_of::<f32>();
-        let band =
-            (band_bytes(share_bytes(), threads) / row_bytes).max((3 * threads).div_ceil(segments));
+        let band = (band_bytes(plan.cache_share_bytes, threads) / row_bytes)
+            .max((3 * threads).div_ceil(segments));
         let band = band.clamp(2, BAND_ROWS_MAX.max(2 * threads * task_rows));
         let rest = (2 * threads).div_ceil(segments) + 1;
         let mut cut = Self {

@@ -2,8 +2,6 @@
 
 use std::{fs, path::Path};
 
-use upscale_engine::note_cache_share;
-
 /// One core stands for all.
 const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
 
@@ -39,12 +37,11 @@ impl LastLevel {
     }
 }
 
-/// Tells the engine how much of the last-level cache a core has. To be called before a sandbox closes `/sys`.
-pub fn look_at_cache() {
-    let share = LastLevel::read(Path::new(CACHES)).and_then(|cache| cache.share_bytes());
-    if let Some(bytes) = share {
-        note_cache_share(bytes);
-    }
+/// How much of the last-level cache a core of this machine has when all of them work; none where the system does not tell. To be
+/// asked before a sandbox closes `/sys`.
+#[must_use]
+pub fn cache_share_bytes() -> Option<usize> {
+    LastLevel::read(Path::new(CACHES))?.share_bytes()
 }
 
 /// How many cores a list names.

@@ -12,7 +12,7 @@ use upscale_engine::{Device, KernelSet, Network};
 
 use crate::{
     Answer, Facts, FallbackLevel, Job, PictureOptions, PipelineError, Upscaled,
-    cache::look_at_cache,
+    cache::cache_share_bytes,
     device::{RemoteDevice, receive_end},
     kernels::{self, KernelsError},
     models::{ChildModels, ModelPaths, ModelsError},
@@ -66,8 +66,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     // descriptor is open first, by a call that the sandbox forbids.
     let status = File::open("/proc/self/status").ok().map(ManuallyDrop::new);
     // Read while the environment's words can still be complained about.
-    let kernels = kernels::from_environment()?;
-    look_at_cache();
+    let processor = (kernels::from_environment()?, cache_share_bytes());
     let models = ChildModels::open(setup.models)?;
     let device = match setup.has_device {
         true => receive_device().map_err(ChildError::Job)?,
@@ -95,7 +94,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     let network = models.read(job.parameters.scale)?;
     let restoring = models.read_restoring()?;
     let brought = (restoring.as_ref(), network.as_ref());
-    let options = options(&job, kernels, brought, device.as_ref());
+    let options = options(&job, processor, brought, device.as_ref());
     let mut answer = work(&job, &options, &source, &mut out);
     drop(source);
     if let Answer::Done { facts, .. } = &mut answer {
@@ -115,7 +114,7 @@ fn receive_device() -> io::Result<Option<Arc<dyn Device>>> {
 
 fn options<'a>(
     job: &Job,
-    kernels: Option<KernelSet>,
+    (kernels, cache_share_bytes): (Option<KernelSet>, Option<usize>),
     (restoring, network): (Option<&'a Arc<Network>>, Option<&'a Arc<Network>>),
     device: Option<&'a Arc<dyn Device>>,
 ) -> PictureOptions<'a> {
@@ -124,6 +123,7 @@ fn options<'a>(
         look: job.look,
         threads: job.threads.into(),
         kernels,
+        cache_share_bytes,
         pixels_max: job.source_pixels_max,
         network,
         restoring,

@@ -18,7 +18,7 @@ pub mod sandbox;
 mod status;
 mod supervisor;
 
-pub use cache::{LastLevel, look_at_cache};
+pub use cache::{LastLevel, cache_share_bytes};
 pub use child::{ChildError, ChildSetup, run_child};
 pub use device::{
     Announcement, DeviceFacts, DeviceLink, DeviceProcess, KnownNetworks, announce, serve_device,

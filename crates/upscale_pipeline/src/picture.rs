@@ -19,7 +19,7 @@ use upscale_image::{
 
 use self::{levels::by_levels, work::Work};
 use crate::{
-    DeviceUse, Spent,
+    DeviceUse, Spent, cache_share_bytes,
     kernels::{self, KernelsError},
 };
 
@@ -34,6 +34,8 @@ pub struct PictureOptions<'a> {
     pub threads: usize,
     /// Which kernels to use; none: the fastest that the CPU can run.
     pub kernels: Option<KernelSet>,
+    /// What [`EngineOptions::cache_share_bytes`] says.
+    pub cache_share_bytes: Option<usize>,
     /// Largest source, inclusive, in pixels.
     pub pixels_max: u64,
     /// What runs in place of the network that ships for this scale.
@@ -66,6 +68,7 @@ impl PictureOptions<'_> {
             look: Look::default(),
             threads,
             kernels: kernels::from_environment()?,
+            cache_share_bytes: cache_share_bytes(),
             pixels_max: source_pixels_max(parameters),
             network: None,
             restoring: None,
@@ -254,6 +257,7 @@ fn engine_options(options: &PictureOptions<'_>, level: FallbackLevel) -> EngineO
             FallbackLevel::Device | FallbackLevel::Fast => options.kernels,
             FallbackLevel::Reference => Some(KernelSet::Portable),
         },
+        cache_share_bytes: options.cache_share_bytes,
         device: match level {
             FallbackLevel::Device => options.device.cloned(),
             _ => None,

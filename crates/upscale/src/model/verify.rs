@@ -117,6 +117,8 @@ impl Ready {
         let options = EngineOptions {
             threads,
             kernels,
+            // As the limits are: a machine that no one knows.
+            cache_share_bytes: None,
             pixels_max: usize::MAX,
             precision: Precision::Exact,
             // Not from the defaults: they count the cores, and the sandbox opens no file to do so.

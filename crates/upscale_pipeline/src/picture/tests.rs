@@ -10,6 +10,7 @@ fn options(scale: Scale) -> PictureOptions<'static> {
         restoring: None,
         device: None,
         kernels: None,
+        cache_share_bytes: None,
         parameters: Parameters {
             face_enhance: true,
             ..Parameters::at(scale)
