@@ -55,7 +55,7 @@ impl Estimate {
 /// Levels of noise, and pixels of softness, from which on a picture is restored.
 const RESTORED_NOISE_MIN: f32 = 2.0;
 const RESTORED_SOFTNESS_MIN: f32 = 0.2;
-/// Pixels of softness from which on the face networks make a face softer than restoring alone does.
+/// Pixels of softness from which on the face network of 2x makes a face softer than restoring alone does.
 const FACES_SOFTNESS_MAX: f32 = 0.5;
 
 impl Condition {
@@ -88,12 +88,14 @@ impl Condition {
         self.is_to_restore() || (is_lossy && look != Look::Faithful && scale == Scale::X4)
     }
 
-    /// Whether the face networks help: they know noise and compression, and do not sharpen what is out of focus. On
-    /// portraits blurred by 0.9 pixels eyes and teeth came out softer with them than without.
+    /// Whether the face network of that scale helps. The one of 2x knows noise and compression, and does not sharpen what is out
+    /// of focus: on portraits blurred by 0.9 pixels eyes and teeth came out softer with it than without.
     #[must_use]
-    pub fn suits_face_networks(self) -> bool {
-        self.estimate
-            .is_none_or(|estimate| estimate.softness < FACES_SOFTNESS_MAX)
+    pub fn suits_face_network(self, scale: Scale) -> bool {
+        scale == Scale::X4
+            || self
+                .estimate
+                .is_none_or(|estimate| estimate.softness < FACES_SOFTNESS_MAX)
     }
 
     /// What networks of six inputs read: the four of [`Self::file_inputs`], then noise and softness, 0 where unknown.
@@ -265,8 +267,11 @@ mod tests {
                 ..Condition::UNKNOWN
             }
         };
-        assert!(Condition::UNKNOWN.suits_face_networks() && soft(0.49).suits_face_networks());
-        assert!(!soft(0.5).suits_face_networks());
+        let suits =
+            |condition: Condition| Scale::ALL.map(|scale| condition.suits_face_network(scale));
+        assert_eq!(suits(Condition::UNKNOWN), [true, true]);
+        assert_eq!(suits(soft(0.49)), [true, true]);
+        assert_eq!(suits(soft(0.5)), [false, true]);
     }
 
     #[test]

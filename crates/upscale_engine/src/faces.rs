@@ -90,12 +90,13 @@ impl FaceEnhancer {
     /// As [`FaceEnhancer::enhance`].
     pub fn enhance_these(
         &self,
-        faces: Vec<Face>,
+        mut faces: Vec<Face>,
         source: &Pixels,
         scale: Scale,
         condition: Condition,
     ) -> Result<EnhancedFaces, UpscaleError> {
         let factor = scale.factor();
+        faces.retain(|face| Veil::over(face, factor).shows());
         let veils: Vec<Veil> = faces.iter().map(|face| Veil::over(face, factor)).collect();
         let areas = areas(&faces, source.width(), source.height());
         let patches: Result<_, _> = areas

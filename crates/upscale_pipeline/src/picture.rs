@@ -279,7 +279,11 @@ fn enhance_faces(
     options: &PictureOptions<'_>,
     engine: &EngineOptions,
 ) -> Result<Option<EnhancedFaces>, PipelineError> {
-    if !options.parameters.face_enhance || !source.condition.suits_face_networks() {
+    if !options.parameters.face_enhance
+        || !source
+            .condition
+            .suits_face_network(options.parameters.scale)
+    {
         return Ok(None);
     }
     // A face is small, and its network no one's but the child's.
