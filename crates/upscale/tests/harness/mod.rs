@@ -333,6 +333,9 @@ impl World {
 
     /// Nothing the contract forbids was seen, and nothing secret was logged.
     fn judge(&self) {
+        // Before anything is said of them: what explains a violation is in the logs.
+        let logs = self.logs();
+        self.recorder.keep_for_search(&logs);
         let violations = check(&self.recorder.history(), &self.rules);
         let shown: Vec<_> = violations.iter().take(20).collect();
         assert!(
@@ -340,8 +343,6 @@ impl World {
             "{} violations: {shown:#?}",
             violations.len()
         );
-        let logs = self.logs();
-        self.recorder.keep_for_search(&logs);
         let leaks = self.recorder.leaks(&logs);
         assert!(leaks.is_empty(), "the logs hold: {leaks:?}");
     }
