@@ -3,13 +3,16 @@
 
 use std::{
     error::Error as AnyError,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::Duration,
 };
 
 use bytes::BytesMut;
 use deadpool_postgres::Object;
-use futures_util::{TryStreamExt, future::join, try_join};
+use futures_util::{
+    TryStreamExt,
+    future::{join, join3},
+};
 use tokio::time::timeout;
 use tokio_postgres::{
     Error, Statement,
@@ -48,6 +51,8 @@ pub(crate) struct Connection {
     /// Answers that did not come yet, or never did: then no one knows what the connection would answer next,
     /// and it is not used again.
     outstanding: AtomicU32,
+    /// Whether the open transaction lost a statement to columns that were added since it was prepared.
+    is_outdated: AtomicBool,
     answer_timeout: Duration,
     time: Time,
 }
@@ -59,6 +64,7 @@ impl Connection {
             object: Some(db.pool.get().await.map_err(unavailable)?),
             is_open: false,
             outstanding: AtomicU32::new(0),
+            is_outdated: AtomicBool::new(false),
             answer_timeout: ANSWER_TIMEOUT,
             time: db.time.clone(),
         })
@@ -82,13 +88,46 @@ impl Connection {
         now
     }
 
-    /// Begins with the statement that locks; what that found first. BEGIN, the statement and the time once it has its
-    /// lock are one round trip. What is read after this is what the last holder left.
+    /// Begins with the statement that locks; what that found first. Where columns were added since that was prepared, it
+    /// begins anew: nothing was done yet.
     pub(super) async fn begin_locked<T>(
         &mut self,
         lock: &str,
         params: Params<'_>,
         parse: impl Fn(&dyn Row) -> Result<T, StoreError>,
+        #[cfg(test)] faults: &crate::faults::Faults,
+    ) -> Result<(Option<T>, Timestamp), StoreError> {
+        let begun = self
+            .lock_first(
+                lock,
+                params,
+                &parse,
+                #[cfg(test)]
+                faults,
+            )
+            .await;
+        if begun.is_ok() || !*self.is_outdated.get_mut() {
+            return begun;
+        }
+        self.control("ROLLBACK").await?;
+        self.is_outdated = AtomicBool::new(false);
+        self.lock_first(
+            lock,
+            params,
+            &parse,
+            #[cfg(test)]
+            faults,
+        )
+        .await
+    }
+
+    /// BEGIN, the statement and the time once it has its lock are one round trip. What is read after this is what the last
+    /// holder left.
+    async fn lock_first<T>(
+        &mut self,
+        lock: &str,
+        params: Params<'_>,
+        parse: &impl Fn(&dyn Row) -> Result<T, StoreError>,
         #[cfg(test)] faults: &crate::faults::Faults,
     ) -> Result<(Option<T>, Timestamp), StoreError> {
         self.prepare(&[lock, DATABASE_TIME]).await?;
@@ -98,8 +137,12 @@ impl Connection {
             faults.pass_statement()?;
             self.query(lock, params, 1, parse).await
         };
-        let (_, mut found, now) = try_join!(self.control("BEGIN"), locked, self.read_time())?;
-        Ok((found.pop(), now))
+        // All three, then the first that failed: those behind it fail for its sake ("current transaction is aborted"), and what
+        // is answered last may be seen first. That was a 500 in one rolling upgrade of many.
+        let all = join3(self.control("BEGIN"), locked, self.read_time());
+        let (begun, found, now) = all.await;
+        begun?;
+        Ok((found?.pop(), now?))
     }
 
     /// Makes statements known to the connection, a round trip each the first time: those that are joined after this
@@ -146,7 +189,9 @@ impl Connection {
         if matches!(&answer, Err(refused) if refused.is_for_columns_that_changed()) {
             forget_statements(object);
             // Nothing was done yet. A transaction is lost with its statement, a statement by itself is not.
-            if !self.is_open {
+            if self.is_open {
+                self.is_outdated.store(true, Ordering::Relaxed);
+            } else {
                 let statement = self.answered(object.prepare_cached(sql)).await?;
                 answer = self.rows(object, &statement, params).await;
             }

@@ -11,12 +11,14 @@ use crate::StoreError;
 /// connections), operator intervention (shutdown, statement timeout), system (input/output).
 const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
 /// Single codes that pass: a lock waited for too long; a server that became a standby; a session that idled
-/// in its transaction; a statement prepared before a migration.
-const PASSING: [SqlState; 4] = [
+/// in its transaction; a statement prepared before a migration; one sent behind another that failed, whose answer may be read
+/// first.
+const PASSING: [SqlState; 5] = [
     SqlState::LOCK_NOT_AVAILABLE,
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     SqlState::FEATURE_NOT_SUPPORTED,
+    SqlState::IN_FAILED_SQL_TRANSACTION,
 ];
 
 impl From<tokio_postgres::Error> for StoreError {

@@ -83,6 +83,26 @@ async fn every_session_syncs_its_commits_and_has_its_own_limits() {
 }
 
 #[tokio::test]
+async fn a_transaction_begins_anew_where_columns_came_since_its_lock_was_prepared() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(1).await;
+    let lock = "SELECT * FROM account WHERE id = $1 FOR UPDATE";
+    // So many that every connection of the pool has prepared it.
+    for round in 0..40 {
+        let found = db(&at.store).run_locked(
+            lock,
+            account.as_str(),
+            |row| row.string("id"),
+            async |_, found| Ok(found),
+        );
+        let found = found.await;
+        assert_eq!(found.unwrap().as_deref(), Some(account.as_str()), "{round}");
+        let newer = format!("ALTER TABLE account ADD COLUMN of_tomorrow_{round} BIGINT");
+        at.home.try_sql(&newer).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
     let Some(at) = postgres().await else { return };
     let (locked, free) = (at.account_for(1).await, at.account_for(1).await);
