@@ -3,7 +3,10 @@
 
 use std::{
     error::Error as AnyError,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -51,6 +54,9 @@ pub(crate) struct Connection {
     /// Answers that did not come yet, or never did: then no one knows what the connection would answer next,
     /// and it is not used again.
     outstanding: AtomicU32,
+    /// Statements that are known by [`Connection::prepare`], kept as long as the verb: another verb that finds columns added
+    /// empties the caches of all connections, and what had to be prepared again would be sent out of its turn.
+    kept: Mutex<Vec<(String, Statement)>>,
     /// Whether the open transaction lost a statement to columns that were added since it was prepared.
     is_outdated: AtomicBool,
     answer_timeout: Duration,
@@ -64,6 +70,7 @@ impl Connection {
             object: Some(db.pool.get().await.map_err(unavailable)?),
             is_open: false,
             outstanding: AtomicU32::new(0),
+            kept: Mutex::default(),
             is_outdated: AtomicBool::new(false),
             answer_timeout: ANSWER_TIMEOUT,
             time: db.time.clone(),
@@ -138,7 +145,7 @@ impl Connection {
             self.query(lock, params, 1, parse).await
         };
         // All three, then the first that failed: those behind it fail for its sake ("current transaction is aborted"), and what
-        // is answered last may be seen first. That was a 500 in one rolling upgrade of many.
+        // is answered last may be seen first.
         let all = join3(self.control("BEGIN"), locked, self.read_time());
         let (begun, found, now) = all.await;
         begun?;
@@ -148,11 +155,26 @@ impl Connection {
     /// Makes statements known to the connection, a round trip each the first time: those that are joined after this
     /// are sent in the order in which they stand.
     pub(crate) async fn prepare(&self, statements: &[&str]) -> Result<(), StoreError> {
-        let object = self.object()?;
         for sql in statements {
-            self.answered(object.prepare_cached(sql)).await?;
+            let statement = self.statement(sql).await?;
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push(((*sql).to_owned(), statement));
         }
         Ok(())
+    }
+
+    /// One that the connection knows, or a round trip later does.
+    async fn statement(&self, sql: &str) -> Result<Statement, StoreError> {
+        let kept = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter()
+                .find(|(known, _)| known == sql)
+                .map(|(_, statement)| statement.clone())
+        };
+        match kept {
+            Some(statement) => Ok(statement),
+            None => self.answered(self.object()?.prepare_cached(sql)).await,
+        }
     }
 
     pub(crate) async fn read_time(&self) -> Result<Timestamp, StoreError> {
@@ -160,7 +182,7 @@ impl Connection {
             return Ok(clock.now());
         }
         let object = self.object()?;
-        let statement = self.answered(object.prepare_cached(DATABASE_TIME)).await?;
+        let statement = self.statement(DATABASE_TIME).await?;
         let row = self.answered(object.query_one(&statement, &[])).await?;
         let now = Timestamp::from_micros(row.try_get(0)?);
         self.time.record(now);
@@ -170,7 +192,7 @@ impl Connection {
     /// How many rows it changed.
     pub(crate) async fn execute(&self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
         let object = self.object()?;
-        let statement = self.answered(object.prepare_cached(sql)).await?;
+        let statement = self.statement(sql).await?;
         let params = values(params);
         self.answered(object.execute_raw(&statement, params)).await
     }
@@ -184,15 +206,19 @@ impl Connection {
         parse: impl Fn(&dyn Row) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let object = self.object()?;
-        let statement = self.answered(object.prepare_cached(sql)).await?;
+        let statement = self.statement(sql).await?;
         let mut answer = self.rows(object, &statement, params).await;
         if matches!(&answer, Err(refused) if refused.is_for_columns_that_changed()) {
             forget_statements(object);
+            self.kept
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
             // Nothing was done yet. A transaction is lost with its statement, a statement by itself is not.
             if self.is_open {
                 self.is_outdated.store(true, Ordering::Relaxed);
             } else {
-                let statement = self.answered(object.prepare_cached(sql)).await?;
+                let statement = self.statement(sql).await?;
                 answer = self.rows(object, &statement, params).await;
             }
         }

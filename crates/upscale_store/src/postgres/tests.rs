@@ -102,6 +102,32 @@ async fn a_transaction_begins_anew_where_columns_came_since_its_lock_was_prepare
     }
 }
 
+/// A job refers to its task. Both are sent at once; prepared anew, the job came first.
+#[tokio::test]
+async fn statements_go_in_their_turn_while_others_are_forgotten() {
+    let Some(at) = postgres().await else { return };
+    at.plenty_of_slots().await;
+    let creates = async {
+        for number in 0..80 {
+            let account = at.account_for(1).await;
+            at.accepted(&account, &format!("{number}")).await;
+        }
+    };
+    // Between any two of its polls, but not between all: where both are forgotten, both are prepared in their turn.
+    let forgets = async {
+        for turn in 0_u32.. {
+            if turn.wrapping_mul(2_654_435_761) >> 30 == 0 {
+                db(&at.store).pool.manager().statement_caches.clear();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = creates => {}
+        () = forgets => {}
+    }
+}
+
 #[tokio::test]
 async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
     let Some(at) = postgres().await else { return };
