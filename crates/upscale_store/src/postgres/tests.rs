@@ -115,8 +115,8 @@ async fn statements_go_in_their_turn_while_others_are_forgotten() {
     };
     // Between any two of its polls, but not between all: where both are forgotten, both are prepared in their turn.
     let forgets = async {
-        for turn in 0_u32.. {
-            if turn.wrapping_mul(2_654_435_761) >> 30 == 0 {
+        for round in 0_u32.. {
+            if round.wrapping_mul(2_654_435_761) >> 30 == 0 {
                 db(&at.store).pool.manager().statement_caches.clear();
             }
             tokio::task::yield_now().await;
