@@ -3,6 +3,7 @@
 
 use std::{
     error::Error as AnyError,
+    mem,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -104,28 +105,21 @@ impl Connection {
         parse: impl Fn(&dyn Row) -> Result<T, StoreError>,
         #[cfg(test)] faults: &crate::faults::Faults,
     ) -> Result<(Option<T>, Timestamp), StoreError> {
-        let begun = self
-            .lock_first(
+        loop {
+            let begun = self.lock_first(
                 lock,
                 params,
                 &parse,
                 #[cfg(test)]
                 faults,
-            )
-            .await;
-        if begun.is_ok() || !*self.is_outdated.get_mut() {
-            return begun;
+            );
+            let begun = begun.await;
+            // Each time anew only where columns came since the last one.
+            if begun.is_ok() || !mem::take(self.is_outdated.get_mut()) {
+                return begun;
+            }
+            self.control("ROLLBACK").await?;
         }
-        self.control("ROLLBACK").await?;
-        self.is_outdated = AtomicBool::new(false);
-        self.lock_first(
-            lock,
-            params,
-            &parse,
-            #[cfg(test)]
-            faults,
-        )
-        .await
     }
 
     /// BEGIN, the statement and the time once it has its lock are one round trip. What is read after this is what the last
