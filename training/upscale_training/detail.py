@@ -34,7 +34,8 @@ GRID_WINDOW = 16
 WINDOW, SPECTRUM = 8, 32
 # How far from a place in the spectrum its neighbours are, in bins: beyond what Hann's window spreads.
 BESIDE = 3
-# How far a place may stand out by chance in one crop, in factors of e, and where fine detail begins, in bins.
+# By how much more than the original's a place stands out before it costs, in factors of e, and where fine detail begins,
+# in bins. Five faces of a network without a weave cost 0.007 to 0.012, with one 0.06 to 0.26.
 LINE_MIN, FINE = 0.7, 4
 # Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
 CRITIC_RATE, CRITIC_ALONE = 4e-4, 100
@@ -168,7 +169,7 @@ def lines(output: Tensor, clean: Tensor) -> Tensor:
     square in factors of e beyond LINE_MIN.
 
     A weave has a period of its own, which `comb` does not look at: a face network drew a lattice of some three pixels,
-    whose lines were 3.7 above what is beside them; the originals' reach 0.5.
+    whose lines were 3.2 to 3.8 above what is beside them; in 24 originals no fine place was by more than 1.8.
     """
     more = (standing_out(output) - standing_out(clean).clamp(min=0.0) - LINE_MIN).clamp(min=0.0)
     return (more.square() * fine_places().to(more.device)).mean(dim=(1, 2))

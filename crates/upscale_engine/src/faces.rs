@@ -90,14 +90,18 @@ impl FaceEnhancer {
     /// As [`FaceEnhancer::enhance`].
     pub fn enhance_these(
         &self,
-        mut faces: Vec<Face>,
+        faces: Vec<Face>,
         source: &Pixels,
         scale: Scale,
         condition: Condition,
     ) -> Result<EnhancedFaces, UpscaleError> {
         let factor = scale.factor();
-        faces.retain(|face| Veil::over(face, factor).shows());
-        let veils: Vec<Veil> = faces.iter().map(|face| Veil::over(face, factor)).collect();
+        let veiled = faces.into_iter().map(|face| {
+            let veil = Veil::over(&face, factor);
+            (face, veil)
+        });
+        let (faces, veils): (Vec<Face>, Vec<Veil>) =
+            veiled.filter(|(_, veil)| veil.shows()).unzip();
         let areas = areas(&faces, source.width(), source.height());
         let patches: Result<_, _> = areas
             .into_iter()

@@ -5,7 +5,7 @@ use std::{
     error::Error as AnyError,
     mem,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
@@ -151,20 +151,22 @@ impl Connection {
     pub(crate) async fn prepare(&self, statements: &[&str]) -> Result<(), StoreError> {
         for sql in statements {
             let statement = self.statement(sql).await?;
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(((*sql).to_owned(), statement));
+            self.kept().push(((*sql).to_owned(), statement));
         }
         Ok(())
     }
 
+    fn kept(&self) -> MutexGuard<'_, Vec<(String, Statement)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One that the connection knows, or a round trip later does.
     async fn statement(&self, sql: &str) -> Result<Statement, StoreError> {
-        let kept = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.iter()
-                .find(|(known, _)| known == sql)
-                .map(|(_, statement)| statement.clone())
-        };
+        let kept = self
+            .kept()
+            .iter()
+            .find(|(known, _)| known == sql)
+            .map(|(_, one)| one.clone());
         match kept {
             Some(statement) => Ok(statement),
             None => self.answered(self.object()?.prepare_cached(sql)).await,
@@ -204,10 +206,7 @@ impl Connection {
         let mut answer = self.rows(object, &statement, params).await;
         if matches!(&answer, Err(refused) if refused.is_for_columns_that_changed()) {
             forget_statements(object);
-            self.kept
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clear();
+            self.kept().clear();
             // Nothing was done yet. A transaction is lost with its statement, a statement by itself is not.
             if self.is_open {
                 self.is_outdated.store(true, Ordering::Relaxed);
