@@ -34,7 +34,7 @@ GRID_WINDOW = 16
 WINDOW, SPECTRUM = 8, 32
 # How far from a place in the spectrum its neighbours are, in bins: beyond what Hann's window spreads.
 BESIDE = 3
-# By how much more than the original's a place stands out before it costs, in factors of e, and where fine detail begins,
+# By how much more than the original's a place stands out before it costs, in factors of e; where fine detail begins,
 # in bins. Five faces of a network without a weave cost 0.007 to 0.012, with one 0.06 to 0.26.
 LINE_MIN, FINE = 0.7, 4
 # Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
