@@ -332,6 +332,53 @@ def run_srresnet(state: State, ups: int, x: Tensor) -> Tensor:
     return conv(state, "conv_last", bent(conv(state, "conv_hr", h))) + base
 
 
+def make_dis(ups: int, depthwise: bool, channels: int = 10, seed: int = 9) -> State:
+    weights = Weights(seed)
+    weights.conv("head", channels, 3)
+    bent = ["head_act", *(f"body.{block}.act" for block in range(BLOCKS))]
+    for block in range(BLOCKS):
+        if depthwise:
+            weights.conv(f"body.{block}.dw_conv.depthwise", channels, 1)
+            weights.conv(f"body.{block}.dw_conv.pointwise", channels, channels, 1)
+        else:
+            weights.conv(f"body.{block}.conv1", channels, channels)
+            weights.conv(f"body.{block}.conv2", channels, channels)
+    weights.state = {name: tensor for name, tensor in weights.state.items() if "body" not in name or "bias" not in name}
+    weights.conv("fusion", channels, channels)
+    for name in dis_upsamplers(ups):
+        weights.conv(f"{name}.conv", 4 * channels, channels)
+        bent.append(f"{name}.act")
+    weights.conv("tail", 3, channels, gain=0.1)
+    for name in bent:
+        weights.state[f"{name}.weight"] = torch.rand(channels, generator=weights.generator) * 0.5
+    return weights.state
+
+
+def dis_upsamplers(ups: int) -> list[str]:
+    """A single one has no number."""
+    return ["upsampler"] if ups == 1 else [f"upsampler.{up}" for up in range(ups)]
+
+
+def run_dis(state: State, ups: int, x: Tensor) -> Tensor:
+    def bent(name: str, x: Tensor) -> Tensor:
+        return F.prelu(x, state[f"{name}.act.weight"])
+
+    head = h = F.prelu(conv(state, "head", x), state["head_act.weight"])
+    for block in range(BLOCKS):
+        name = f"body.{block}"
+        if f"{name}.conv1.weight" in state:
+            inner = bent(name, F.conv2d(h, state[f"{name}.conv1.weight"], padding=1))
+            h = h + F.conv2d(inner, state[f"{name}.conv2.weight"], padding=1)
+        else:
+            inner = F.conv2d(h, state[f"{name}.dw_conv.depthwise.weight"], padding=1, groups=h.shape[1])
+            h = h + bent(name, F.conv2d(inner, state[f"{name}.dw_conv.pointwise.weight"]))
+    h = head + conv(state, "fusion", h)
+    for name in dis_upsamplers(ups):
+        h = bent(name, F.pixel_shuffle(conv(state, f"{name}.conv", h), 2))
+    base = x if ups == 0 else F.interpolate(x, scale_factor=2**ups, mode="bilinear", align_corners=False)
+    return conv(state, "tail", h) + base
+
+
 def merged_span(state: State) -> State:
     """What files made to be run only keep of it."""
     return {name: tensor for name, tensor in state.items() if ".sk." not in name and ".conv." not in name}

@@ -191,6 +191,16 @@ def test_srresnet(ups: int, upscale: Path, tmp_path: Path) -> None:
     assert (report["scale"], report["architecture"]) == (2**ups, "SRResNet (MSRResNet)")
 
 
+@pytest.mark.parametrize("ups", [0, 1, 2])
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_dis(depthwise: bool, ups: int, upscale: Path, tmp_path: Path) -> None:
+    state = nets.make_dis(ups, depthwise)
+    file = tmp_path / "dis.pth"
+    save_zip({"params": state}, file)
+    report = verify(upscale, file, state, lambda weights, x: nets.run_dis(weights, ups, x))
+    assert (report["scale"], report["architecture"]) == (2**ups, "DIS")
+
+
 RESTORING = {
     "old names": (nets.old_names(2, 0), 3),
     "new names, of squares of 4": (nets.new_names(2), 48),

@@ -23,6 +23,7 @@ FAMILIES = {
     "spanf": "SPAN-F",
     "edsr": "EDSR",
     "srresnet": "SRResNet",
+    "dis": "DIS",
 }
 # With DySample, as most are made, it does not run; entries do not say which form a file has.
 UNDECIDED = "spanplus"

@@ -4,6 +4,7 @@
 
 mod artcnn;
 mod compact;
+mod dis;
 mod edsr;
 mod esrgan;
 mod span;
@@ -55,6 +56,8 @@ pub enum Architecture {
     EdsrBasic,
     /// SRResNet of BasicSR.
     SrResNet,
+    /// DIS, with either kind of block.
+    Dis,
     /// RRDBNet in a file without names.
     Esrgan,
     /// No one's in particular: convolutions and what joins them, in a file without names.
@@ -78,6 +81,7 @@ impl Architecture {
             Self::EdsrFirst => "EDSR (its authors' names)",
             Self::EdsrBasic => "EDSR (BasicSR names)",
             Self::SrResNet => "SRResNet (MSRResNet)",
+            Self::Dis => "DIS",
             Self::Esrgan => "ESRGAN (RRDBNet)",
             Self::Convolutions => "a network of convolutions",
         }
@@ -86,7 +90,7 @@ impl Architecture {
 
 /// What is told when nothing fits.
 const SUPPORTED: &str = "supported are ESRGAN (RRDBNet; old, new and BSRGAN names, 3, 12 or 48 input channels), \
-    Compact (SRVGGNetCompact), SPAN, SPAN-F, SPANPlus without DySample, ArtCNN, EDSR and SRResNet (MSRResNet), at 1x, 2x and 4x, RGB";
+    Compact (SRVGGNetCompact), SPAN, SPAN-F, SPANPlus without DySample, ArtCNN, EDSR, SRResNet (MSRResNet) and DIS, at 1x, 2x and 4x, RGB";
 
 /// Builds the network that the tensors are.
 ///
@@ -106,6 +110,7 @@ pub(crate) fn build(checkpoint: &Checkpoint<'_>) -> Result<(Architecture, Networ
         Architecture::SpanPlus => span_plus::build(&weights)?,
         Architecture::ArtCnn => artcnn::build(&weights)?,
         Architecture::SrResNet => srresnet::build(&weights)?,
+        Architecture::Dis => dis::build(&weights)?,
         set @ (Architecture::EdsrFirst | Architecture::EdsrBasic) => edsr::build(&weights, set)?,
         other => esrgan::build(&weights, other)?,
     };
@@ -180,6 +185,7 @@ const MARKS: &[(Architecture, &str, &str)] = &[
         "body.0.conv1.weight",
         "conv_hr.weight",
     ),
+    (Architecture::Dis, "head_act.weight", "fusion.weight"),
 ];
 
 fn detect(weights: &Weights<'_>) -> Result<Architecture, ModelError> {
@@ -239,7 +245,6 @@ fn known_elsewhere(names: &[&str]) -> Option<&'static str> {
         ("body.0.body.0.body.0.weight", "RCAN"),
         ("conv_after_body.", "a network like EDSR"),
         ("body.0.conv1.weight", "a network like SRResNet"),
-        ("head_act.", "DIS"),
         ("head.0.weight", "RCAN, MDSR or one of their kind"),
     ];
     let is_in = |part: &str| names.iter().any(|name| name.contains(part));

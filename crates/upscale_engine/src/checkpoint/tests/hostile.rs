@@ -221,7 +221,6 @@ fn other_networks_are_refused_by_name_with_what_is_supported() {
         ("conv_after_body.weight", "a network like EDSR"),
         ("body.0.conv1.weight", "a network like SRResNet"),
         ("body.0.residual_group.0.rcab.0.weight", "RCAN"),
-        ("head_act.weight", "DIS"),
         (
             "unet1.conv2.seblock.conv1.weight",
             "Real-CUGAN, which is not supported (each of its four",
@@ -323,6 +322,7 @@ fn mutated_files_are_read_or_refused_and_nothing_else() {
         zip(&residual(Architecture::EdsrFirst), &[]),
         legacy(&residual(Architecture::SrResNet), &[]),
         zip(&super::span_plus::tensors(1, ("upsampler.0", 12)), &[]),
+        zip(&super::dis::tensors(true, &[("upsampler", 4)]), &[]),
     ];
     let mut random = Random(11);
     let mut refused = 0;

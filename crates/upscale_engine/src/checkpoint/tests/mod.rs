@@ -1,6 +1,7 @@
 //! Files as PyTorch writes them, made here byte by byte: read back to the very network they were made of, and refused
 //! one damage after another.
 
+mod dis;
 mod hostile;
 mod residual;
 mod span_plus;
