@@ -149,21 +149,45 @@ fn bicubic(
     }
 }
 
-/// Four source rows, weighted; columns beyond the edges repeat the edge.
+/// Four source rows, weighted; columns beyond the edges repeat the edge. Slices, and no closure for every pixel: that took
+/// 3 % of a network at 4x.
 #[inline(always)]
 fn blend(job: &Job<'_>, y: usize, pixels: &Range<usize>, phase: &Phase, to: &mut Vec<f32>) {
-    let (width, height) = (job.source.width(), job.source.height());
-    let taps = phase.taps.map(|tap| tap as f32);
+    let (source, taps) = (job.source, phase.taps.map(|tap| tap as f32));
+    // Columns of the source that are asked for, and how many before them are beyond the edge.
+    let inside = pixels.start.saturating_sub(MARGIN)..(pixels.end + MARGIN).min(source.width());
+    let before = MARGIN.saturating_sub(pixels.start);
+    let samples = inside.start * source.channels()..inside.end * source.channels();
     let rows: [&[f32]; 4] = std::array::from_fn(|tap| {
         let row = y as isize + phase.first + tap as isize;
-        job.source.row(replicated(row, height))
+        &source.row(replicated(row, source.height()))[samples.clone()]
     });
     to.clear();
-    for column in 0..pixels.len() + 2 * MARGIN {
-        let x = replicated((pixels.start + column) as isize - MARGIN as isize, width);
-        let [a, b, c, d] = rows.map(|row| colours(job.source, row, x));
-        for i in 0..3 {
-            to.push(taps[0] * a[i] + taps[1] * b[i] + taps[2] * c[i] + taps[3] * d[i]);
-        }
+    to.resize((pixels.len() + 2 * MARGIN) * 3, 0.0);
+    let end = before + inside.len();
+    let blended = &mut to[before * 3..end * 3];
+    match source.channels() {
+        3 => blend_rows(rows, taps, blended),
+        _ => blend_grays(rows, taps, blended),
+    }
+    for column in 0..before {
+        to.copy_within(before * 3..before * 3 + 3, column * 3);
+    }
+    for column in end..pixels.len() + 2 * MARGIN {
+        to.copy_within((end - 1) * 3..end * 3, column * 3);
+    }
+}
+
+#[inline(always)]
+fn blend_rows([a, b, c, d]: [&[f32]; 4], taps: [f32; 4], to: &mut [f32]) {
+    for ((((sum, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *sum = taps[0] * a + taps[1] * b + taps[2] * c + taps[3] * d;
+    }
+}
+
+#[inline(always)]
+fn blend_grays([a, b, c, d]: [&[f32]; 4], taps: [f32; 4], to: &mut [f32]) {
+    for ((((pixel, a), b), c), d) in to.chunks_exact_mut(3).zip(a).zip(b).zip(c).zip(d) {
+        pixel.fill(taps[0] * a + taps[1] * b + taps[2] * c + taps[3] * d);
     }
 }

@@ -2,9 +2,11 @@
 //! back to the result, and what was pure black or white stays so. Works on a moving window of rows, so that the result
 //! can be written while the networks are still at work.
 
+use std::array;
 use std::collections::VecDeque;
 
 use upscale_core::Pixels;
+use upscale_simd::widened;
 
 use crate::error::WriteError;
 use crate::light::{code_per_light, light};
@@ -135,11 +137,10 @@ impl Balance {
     /// Corrects the rows of the next group and hands them on.
     fn finish(&mut self, source: &Pixels, group: &[f32], take: Take<'_>) -> Result<(), WriteError> {
         let pure = pure_pixels(source, self.next_group);
-        let mut corrected = Vec::with_capacity(group.len() / self.scale);
-        for (index, row) in group.chunks_exact(group.len() / self.scale).enumerate() {
-            corrected.clear();
-            corrected.extend_from_slice(row);
-            self.correct(source, index, &mut corrected);
+        let row_samples = group.len() / self.scale;
+        let mut corrected = vec![0.0; row_samples];
+        for (index, row) in group.chunks_exact(row_samples).enumerate() {
+            self.correct(source, index, row, &mut corrected);
             keep_pure(&pure, self.scale * source.channels(), &mut corrected);
             take(&mut corrected)?;
         }
@@ -163,12 +164,10 @@ impl Balance {
                 continue;
             }
             let share = (RADIUS + 1 - distance) as f32;
-            for (sum, more) in sums.iter_mut().zip(&row.sums) {
-                *sum += share * more;
-            }
-            for (weight, more) in weights.iter_mut().zip(&row.weights) {
-                *weight += share * more;
-            }
+            widened(|| {
+                add_share(&mut sums, share, &row.sums);
+                add_share(&mut weights, share, &row.weights);
+            });
         }
         for (pixel, weight) in sums.chunks_exact_mut(channels).zip(&weights) {
             pixel.iter_mut().for_each(|sum| *sum /= weight);
@@ -176,17 +175,27 @@ impl Balance {
         stretch(&sums, channels, self.scale)
     }
 
-    /// Adds the correction to row `index` of the next group, taken from linear light to code values by the slope there.
-    fn correct(&self, source: &Pixels, index: usize, row: &mut [f32]) {
+    /// Row `index` of the next group with the correction, which is taken from linear light to code values by the slope there.
+    fn correct(&self, source: &Pixels, index: usize, row: &[f32], corrected: &mut [f32]) {
         let last = source.height() - 1;
         let (above, below, share) = between(self.next_group, index, self.scale, last);
         let above = &self.spread[above - self.first_spread];
         let below = &self.spread[below - self.first_spread];
-        for ((sample, above), below) in row.iter_mut().zip(above).zip(below) {
-            let code = sample.clamp(0.0, 1.0);
-            let step = (above + (below - above) * share) * code_per_light(code);
-            *sample = code + step.clamp(-STEP_MAX, STEP_MAX);
-        }
+        widened(|| {
+            let corrections = above.iter().zip(below);
+            for ((sample, made), (above, below)) in corrected.iter_mut().zip(row).zip(corrections) {
+                let code = made.clamp(0.0, 1.0);
+                let step = (above + (below - above) * share) * code_per_light(code);
+                *sample = code + step.clamp(-STEP_MAX, STEP_MAX);
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn add_share(sums: &mut [f32], share: f32, row: &[f32]) {
+    for (sum, more) in sums.iter_mut().zip(row) {
+        *sum += share * more;
     }
 }
 
@@ -279,29 +288,22 @@ fn between(own: usize, index: usize, scale: usize, last: usize) -> (usize, usize
 
 /// A row of `channels` samples a pixel drawn out `scale` times, linearly.
 fn stretch(row: &[f32], channels: usize, scale: usize) -> Vec<f32> {
-    let mut padded = Vec::with_capacity(row.len() + 2 * channels);
-    padded.extend_from_slice(&row[..channels]);
-    padded.extend_from_slice(row);
-    padded.extend_from_slice(&row[row.len() - channels..]);
-    // Where the first of the two pixels stands among the three around, and the share of the second.
-    let steps: Vec<(usize, f32)> = (0..scale)
-        .map(|index| (index as f32 + 0.5) / scale as f32 - 0.5)
-        .map(|offset| {
-            if offset < 0.0 {
-                (0, 1.0 + offset)
-            } else {
-                (channels, offset)
-            }
-        })
-        .collect();
+    match channels {
+        1 => stretch_pixels::<1>(row, scale),
+        _ => stretch_pixels::<3>(row, scale),
+    }
+}
+
+/// The number of channels is known when this is compiled.
+fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize) -> Vec<f32> {
+    let (pixels, _) = row.as_chunks::<CHANNELS>();
     let mut wide = vec![0.0; row.len() * scale];
-    let around = padded.windows(3 * channels).step_by(channels);
-    for (block, near) in wide.chunks_exact_mut(scale * channels).zip(around) {
-        for (pixel, (first, share)) in block.chunks_exact_mut(channels).zip(&steps) {
-            let pair = near[*first..].iter().zip(&near[first + channels..]);
-            for (sample, (left, right)) in pixel.iter_mut().zip(pair) {
-                *sample = left + (right - left) * share;
-            }
+    let (blocks, _) = wide.as_chunks_mut::<CHANNELS>();
+    for (x, block) in blocks.chunks_exact_mut(scale).enumerate() {
+        for (index, pixel) in block.iter_mut().enumerate() {
+            let (left, right, share) = between(x, index, scale, pixels.len() - 1);
+            let (left, right) = (pixels[left], pixels[right]);
+            *pixel = array::from_fn(|c| left[c] + (right[c] - left[c]) * share);
         }
     }
     wide

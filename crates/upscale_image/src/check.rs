@@ -12,6 +12,7 @@ mod square;
 use std::ops::Range;
 
 use upscale_core::Pixels;
+use upscale_simd::widened;
 
 use self::cells::Cells;
 pub use self::failure::CheckFailure;
@@ -172,15 +173,15 @@ impl OutputCheck {
             let first = part * SQUARES_A_STRETCH;
             let start = self.columns.range(first).start;
             let pixels = start..self.columns.range(first + squares.len() - 1).end;
-            let row = self.filter.stretch(&pixels);
-            let detail = detail(rows, channels, &pixels);
+            let row = widened(|| self.filter.stretch(&pixels));
+            let detail = widened(|| detail(rows, channels, &pixels));
             let own = &rows[1][start * channels..pixels.end * channels];
             let pairs = own.iter().zip(row.result);
             let difference: Vec<f32> = pairs.map(|(source, result)| source - result).collect();
             for (index, square) in squares.iter_mut().enumerate() {
                 let columns = self.columns.range(first + index);
                 let stretch = (columns.start - start) * channels..(columns.end - start) * channels;
-                square.add_filtered(&row, &difference, &detail, stretch, channels);
+                widened(|| square.add_filtered(&row, &difference, &detail, stretch, channels));
             }
         }
     }
@@ -270,7 +271,7 @@ fn samples(columns: &Parts, index: usize, channels: usize) -> Range<usize> {
 /// The largest exponent is that of infinities and NaN; whole numbers compare in vectors.
 fn check_finite(first_row: usize, row_samples: usize, rows: &[f32]) -> Result<(), CheckFailure> {
     let magnitude = |sample: &f32| sample.to_bits() & 0x7fff_ffff;
-    let largest = rows.iter().map(magnitude).fold(0, u32::max);
+    let largest = widened(|| rows.iter().map(magnitude).fold(0, u32::max));
     if f32::from_bits(largest).is_finite() {
         return Ok(());
     }
@@ -285,6 +286,7 @@ fn check_finite(first_row: usize, row_samples: usize, rows: &[f32]) -> Result<()
 }
 
 /// The middle row, from one pixel to another, less the mean of the 3 × 3 pixels around.
+#[inline(always)]
 fn detail(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>) -> Vec<f32> {
     let [above, own, below] = rows.map(|row| around(row, channels, pixels, 1));
     let columns = above.iter().zip(&own).zip(&below);

@@ -3,6 +3,7 @@
 //! looked for here. Where it is found, no one knows how coarse the tables were: the networks are told so.
 
 use upscale_core::Compression;
+use upscale_simd::widened;
 
 use crate::colour::Layout;
 
@@ -118,9 +119,7 @@ fn line(plane: &[f32], width: usize) -> Line {
     let mut bends = vec![0.0; width - 3];
     for row in plane.chunks_exact(width) {
         // A step beyond the slope around it: that of a smooth gradient is 0.
-        for (bend, four) in bends.iter_mut().zip(row.windows(4)) {
-            *bend = ((four[2] - four[1]) - 0.5 * (four[3] - four[2] + four[1] - four[0])).abs();
-        }
+        widened(|| find_bends([row, &row[1..], &row[2..], &row[3..]], &mut bends));
         for (start, around) in bends.windows(2 * REACH + 1).enumerate() {
             // `bends[i]` is the step between pixels i + 1 and i + 2.
             let place = (start + REACH + 2) % BLOCK;
@@ -131,6 +130,13 @@ fn line(plane: &[f32], width: usize) -> Line {
     standing_out(std::array::from_fn(|place| {
         (f64::from(votes[place]), f64::from(chances[place].max(1)))
     }))
+}
+
+#[inline(always)]
+fn find_bends([a, b, c, d]: [&[f32]; 4], bends: &mut [f32]) {
+    for ((((bend, a), b), c), d) in bends.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *bend = ((c - b) - 0.5 * (d - c + b - a)).abs();
+    }
 }
 
 fn is_step(around: &[f32]) -> bool {

@@ -7,6 +7,7 @@ mod grain;
 mod regression;
 
 use upscale_core::{Estimate, Pixels};
+use upscale_simd::widened;
 
 use self::regression::Regression;
 
@@ -48,16 +49,16 @@ struct Codes {
 
 impl Codes {
     fn of(picture: &Pixels) -> Self {
-        let level = |sample: f32| (sample.clamp(0.0, 1.0) * 255.0 + 0.5).floor();
-        let pixels = picture.samples().chunks_exact(picture.channels());
-        let levels = pixels.map(|pixel| match pixel {
-            [r, g, b] => [level(*r), level(*g), level(*b)],
-            _ => [level(pixel[0]); 3],
+        let samples = picture.samples();
+        let mut levels = vec![[0.0; 3]; samples.len() / picture.channels()];
+        widened(|| match picture.channels() {
+            3 => round(&mut levels, samples.as_chunks().0.iter().copied()),
+            _ => round(&mut levels, samples.iter().map(|gray| [*gray; 3])),
         });
         Self {
             width: picture.width(),
             height: picture.height(),
-            levels: levels.collect(),
+            levels,
         }
     }
 
@@ -67,6 +68,13 @@ impl Codes {
             height: self.height,
             samples: self.levels.iter().map(luma).collect(),
         }
+    }
+}
+
+#[inline(always)]
+fn round(levels: &mut [[f32; 3]], pixels: impl Iterator<Item = [f32; 3]>) {
+    for (level, pixel) in levels.iter_mut().zip(pixels) {
+        *level = pixel.map(|sample| (sample.clamp(0.0, 1.0) * 255.0 + 0.5).floor());
     }
 }
 
@@ -80,20 +88,6 @@ struct Plane {
     width: usize,
     height: usize,
     samples: Vec<f32>,
-}
-
-impl Plane {
-    fn transposed(&self) -> Self {
-        let mut samples = Vec::with_capacity(self.samples.len());
-        for x in 0..self.width {
-            samples.extend((0..self.height).map(|y| self.samples[y * self.width + x]));
-        }
-        Self {
-            width: self.height,
-            height: self.width,
-            samples,
-        }
-    }
 }
 
 /// What the regression reads of an amplitude.

@@ -35,19 +35,24 @@ impl Focus {
         // Centres of the first result row lie this far above the centre of the source row.
         let up = (scale - 1) as f32 / (2 * scale) as f32;
         let at = |x: usize| sample(own, x) * (1.0 - up) + sample(above, x) * up;
-        let cells = y * self.rows / source.height() * self.columns;
-        for x in 0..width {
+        let change = |x: usize| -> f32 {
             let (left, right) = (at(x.saturating_sub(1)), at((x + 1).min(width - 1)));
             let middle = at(x);
-            let cell = &mut self.cells[cells + x * self.columns / width];
-            for step in 0..scale {
+            let steps = (0..scale).map(|step| {
                 let across = (step as f32 + 0.5) / scale as f32 - 0.5;
                 let beside = if across < 0.0 { left } else { right };
                 let smooth = middle + (beside - middle) * across.abs();
-                let made = group[(x * scale + step) * channels + channel];
-                cell.0 += (made - smooth).abs();
-            }
-            cell.1 += scale as f32;
+                (group[(x * scale + step) * channels + channel] - smooth).abs()
+            });
+            steps.sum()
+        };
+        let cells = y * self.rows / source.height() * self.columns;
+        let row = &mut self.cells[cells..cells + self.columns];
+        for (column, cell) in row.iter_mut().enumerate() {
+            let start = |column: usize| (column * width).div_ceil(self.columns);
+            let pixels = start(column)..start(column + 1);
+            cell.1 += (pixels.len() * scale) as f32;
+            cell.0 += pixels.map(change).sum::<f32>();
         }
     }
 

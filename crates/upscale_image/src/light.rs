@@ -7,13 +7,13 @@ const CUBIC: [f32; 3] = [0.012_522_9, 0.682_171_1, 0.305_306];
 const SLOPE_MIN: f32 = 1.0 / 12.92;
 
 /// Light of an sRGB code value; both in `[0, 1]`.
-#[inline]
+#[inline(always)]
 pub(crate) fn light(code: f32) -> f32 {
     code * (CUBIC[0] + code * (CUBIC[1] + code * CUBIC[2]))
 }
 
 /// How much code value a little light is worth at `code`.
-#[inline]
+#[inline(always)]
 pub(crate) fn code_per_light(code: f32) -> f32 {
     let slope = CUBIC[0] + code * (2.0 * CUBIC[1] + code * 3.0 * CUBIC[2]);
     1.0 / slope.max(SLOPE_MIN)

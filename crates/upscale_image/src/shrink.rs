@@ -1,6 +1,8 @@
 //! The result at the source's size again: every source pixel beside the mean of the `scale × scale` result pixels made
 //! of it. What the check compares and the balance corrects.
 
+use upscale_simd::widened;
+
 use crate::light::light;
 
 /// One row of means, as wide as the source.
@@ -30,18 +32,24 @@ pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize) -> Shrunk {
             sums.resize(samples.len(), 0.0);
         });
         let [codes, lights] = &mut sums;
-        for row in group.chunks_exact(row_samples) {
-            let row = &row[samples.clone()];
-            for ((code, sum), light_sum) in row.iter().zip(&mut *codes).zip(&mut *lights) {
-                let code = code.clamp(0.0, 1.0);
-                *sum += code;
-                *light_sum += light(code);
+        widened(|| {
+            for row in group.chunks_exact(row_samples) {
+                add_row(&row[samples.clone()], codes, lights);
             }
-        }
+        });
         across(codes, channels, scale, &mut shrunk.codes);
         across(lights, channels, scale, &mut shrunk.light);
     }
     shrunk
+}
+
+#[inline(always)]
+fn add_row(row: &[f32], codes: &mut [f32], lights: &mut [f32]) {
+    for ((code, sum), light_sum) in row.iter().zip(codes).zip(lights) {
+        let code = code.clamp(0.0, 1.0);
+        *sum += code;
+        *light_sum += light(code);
+    }
 }
 
 /// Means of `scale` neighbouring pixels, given the sums of `scale` rows.

@@ -25,6 +25,14 @@ use crate::focus::Focus;
 use crate::groups::Groups;
 use crate::shrink::{Shrunk, shrunk};
 
+/// Room for the PNG of a result `scale` times the size of `source`: half of its bytes without compression, which most
+/// photographs need. A file that grows into it is not copied on the way; what it does not fill costs no memory.
+#[must_use]
+pub fn likely_bytes(source: &Source, scale: usize) -> usize {
+    let samples = source.color.samples().len() * scale * scale;
+    samples << usize::from(source.sixteen_bit) >> 1
+}
+
 /// A result being written.
 pub struct PngWriter<'a, W: Write> {
     source: &'a Source,

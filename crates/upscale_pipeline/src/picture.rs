@@ -14,7 +14,7 @@ use upscale_engine::{
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
-    store_if_smaller, thumbnail,
+    likely_bytes, store_if_smaller, thumbnail,
 };
 
 use self::{levels::by_levels, work::Work};
@@ -209,8 +209,8 @@ fn attempt(
         Some(restored) => (restored, Condition::CLEAN),
         None => (&source.color, source.condition),
     };
-    let mut png = Vec::new();
     let factor = options.parameters.scale.factor();
+    let mut png = Vec::with_capacity(likely_bytes(source, factor));
     let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
     if let Some(faces) = &faces {

@@ -86,6 +86,33 @@ impl Kernels {
     }
 }
 
+/// Runs `work` compiled for the widest vectors that this CPU has: loops over slices become them where the compiler sees that
+/// they can. The same operations in the same order, so the same bits on every CPU. Only what is inlined into `work` gains;
+/// what it calls should be `#[inline(always)]`.
+pub fn widened<R>(work: impl FnOnce() -> R) -> R {
+    let sets = [
+        InstructionSet::Avx512,
+        InstructionSet::Avx2,
+        InstructionSet::Neon,
+    ];
+    match sets.into_iter().find_map(Kernels::find) {
+        Some(kernels) => kernels.call(Plain(work)),
+        None => work(),
+    }
+}
+
+/// A computation that names no vectors.
+struct Plain<F>(F);
+
+impl<R, F: FnOnce() -> R> Computation for Plain<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, _lanes: L) -> R {
+        (self.0)()
+    }
+}
+
 struct Panels {
     channels: usize,
 }

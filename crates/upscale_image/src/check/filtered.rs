@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use upscale_simd::widened;
+
 /// Pixels that are blurred at a time.
 const STRETCH: usize = 4_096;
 /// Rows that are kept; at least seven, for a row leans on three above and three below.
@@ -77,7 +79,7 @@ impl Filter {
             let soft = self.soft.next();
             for start in (0..width).step_by(STRETCH) {
                 let pixels = start..(start + STRETCH).min(width);
-                soft.extend(blurred(around, self.channels, &pixels, 1));
+                soft.extend(widened(|| blurred(around, self.channels, &pixels, 1)));
             }
         }
     }
@@ -99,6 +101,7 @@ impl Filter {
     }
 
     /// The row popped last, from one pixel to another: a row of 1,500,000 pixels filtered at once takes 200 MB.
+    #[inline(always)]
     pub(crate) fn stretch(&self, pixels: &Range<usize>) -> FilteredRow<'_> {
         let (y, channels) = (self.given - 1, self.channels);
         let soft = |y: usize| self.soft.row(y, self.height);
@@ -126,6 +129,7 @@ fn is_complete(ring: &Ring, y: usize, reach: usize, height: usize) -> bool {
 }
 
 /// A quarter, a half and a quarter of the pixels `reach` apart, down and across.
+#[inline(always)]
 fn blurred(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>, reach: usize) -> Vec<f32> {
     let [above, own, below] = rows.map(|row| around(row, channels, pixels, reach));
     let sides = above.iter().zip(&below);
@@ -137,11 +141,13 @@ fn blurred(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>, reach: usi
     row.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)).collect()
 }
 
+#[inline(always)]
 fn half_less(more: &[f32], less: &[f32]) -> Vec<f32> {
     let pairs = more.iter().zip(less);
     pairs.map(|(more, less)| 0.5 * (more - less)).collect()
 }
 
+#[inline(always)]
 fn less(more: &[f32], less: &[f32]) -> Vec<f32> {
     let pairs = more.iter().zip(less);
     pairs.map(|(more, less)| more - less).collect()

@@ -51,6 +51,7 @@ pub(crate) struct Position {
 
 impl Fit {
     /// Adds a stretch of a row of which the slopes are known, too; terms in the order of the constants.
+    #[inline(always)]
     pub(crate) fn add_sloped(&mut self, terms: [&[f32]; TERMS], channels: usize) {
         self.channels = channels as f64;
         self.sloped.add(terms);
@@ -60,6 +61,7 @@ impl Fit {
     }
 
     /// Adds a stretch of a row without slopes.
+    #[inline(always)]
     pub(crate) fn add(&mut self, terms: [&[f32]; ACROSS]) {
         self.others.add(terms);
     }
@@ -144,6 +146,7 @@ impl Fit {
 }
 
 impl Products {
+    #[inline(always)]
     fn add<const GIVEN: usize>(&mut self, terms: [&[f32]; GIVEN]) {
         self.samples += terms[DIFFERENCE].len() as f64;
         for (one, pairs) in self.pairs.iter_mut().enumerate().take(GIVEN) {
@@ -196,6 +199,7 @@ fn solve(mut matrix: [[f64; TERMS]; TERMS - 1]) -> [f64; TERMS - 1] {
 }
 
 /// Sum of products, in eight lanes so that it becomes vectors.
+#[inline(always)]
 pub(crate) fn dot(first: &[f32], second: &[f32]) -> f64 {
     let mut lanes = [0.0_f32; 8];
     let (first_chunks, second_chunks) = (first.chunks_exact(8), second.chunks_exact(8));
@@ -213,6 +217,7 @@ pub(crate) fn dot(first: &[f32], second: &[f32]) -> f64 {
 }
 
 /// Adds a row of interleaved samples to sums per channel.
+#[inline(always)]
 pub(super) fn add_sums(sums: &mut [f64; 3], row: &[f32], channels: usize) {
     // Twenty-four lanes hold whole pixels of one channel or of three.
     let mut lanes = [0.0_f32; 24];

@@ -97,6 +97,7 @@ impl Square {
     }
 
     /// Adds a stretch of a filtered row, of the difference to it and of the source's finest detail.
+    #[inline(always)]
     pub(crate) fn add_filtered(
         &mut self,
         row: &FilteredRow<'_>,

@@ -1,6 +1,8 @@
 //! How steep the steepest places of a picture are, over one, two and four pixels, and which part of a step falls
 //! between two neighbours: all of it at a sharp edge.
 
+use upscale_simd::widened;
+
 use super::{Plane, log, quantiles};
 
 /// Of larger pictures every so many rows and columns are taken, so that as many pixels' steps are looked at.
@@ -16,8 +18,8 @@ type OfLine = fn(&[f32], &mut Vec<f32>);
 
 pub(super) fn features(luma: &Plane) -> Vec<f32> {
     let every = (luma.width * luma.height).div_ceil(STEP_PIXELS_MAX);
-    let soft = Lines::of(softened(luma), every);
-    let sharp = Lines::of(inner(luma), every);
+    let soft = Lines::of(&softened(luma), every);
+    let sharp = Lines::of(&inner(luma), every);
     let mut found = Vec::new();
     let mut asked = |lines: &Lines, of_line: OfLine, shares: &[f64]| {
         let mut values = lines.all(of_line);
@@ -56,25 +58,37 @@ fn steepness(greatest: &[f32], spans: &[f32], limit: f32) -> [f32; 3] {
     }
 }
 
-/// A plane by rows and by columns, of which every `every`th is looked at.
+/// Every so many rows and columns of a plane, each kind as a plane of its own.
 struct Lines {
     ways: [Plane; 2],
-    every: usize,
 }
 
 impl Lines {
-    fn of(plane: Plane, every: usize) -> Self {
-        let turned = plane.transposed();
+    fn of(plane: &Plane, every: usize) -> Self {
+        let (width, height) = (plane.width, plane.height);
+        let rows = plane.samples.chunks_exact(width).step_by(every);
+        let columns = (0..width).step_by(every);
+        let column = |x: usize| plane.samples[x..].iter().step_by(width).copied();
         Self {
-            ways: [plane, turned],
-            every,
+            ways: [
+                Plane {
+                    width,
+                    height: height.div_ceil(every),
+                    samples: rows.collect::<Vec<_>>().concat(),
+                },
+                Plane {
+                    width: height,
+                    height: width.div_ceil(every),
+                    samples: columns.flat_map(column).collect(),
+                },
+            ],
         }
     }
 
     fn all(&self, of_line: OfLine) -> Vec<f32> {
         let mut found = Vec::new();
         for plane in &self.ways {
-            for line in plane.samples.chunks_exact(plane.width).step_by(self.every) {
+            for line in plane.samples.chunks_exact(plane.width) {
                 of_line(line, &mut found);
             }
         }
@@ -99,34 +113,40 @@ fn steepest(line: &[f32], found: &mut Vec<f32>) {
     found.extend(line.windows(SPAN + 1).map(greatest));
 }
 
-/// Smoothed by 1, 2, 1 both ways, without the outermost pixels.
+/// Smoothed by 1, 2, 1 both ways, without the outermost pixels: down first, across after it.
 fn softened(plane: &Plane) -> Plane {
-    let smooth = |plane: &Plane| {
-        let lines = plane.samples.chunks_exact(plane.width);
-        let samples = lines.flat_map(|line| {
-            line.windows(3)
-                .map(|w| (w[0] + 2.0 * w[1] + w[2]) * 0.25)
-                .collect::<Vec<_>>()
+    let (width, height) = (plane.width, plane.height);
+    let row = |y: usize| &plane.samples[y * width..(y + 1) * width];
+    let mut samples = vec![0.0; (width - 2) * (height - 2)];
+    let mut column = vec![0.0; width];
+    for (y, to) in samples.chunks_exact_mut(width - 2).enumerate() {
+        widened(|| {
+            smooth([row(y), row(y + 1), row(y + 2)], &mut column);
+            smooth([&column, &column[1..], &column[2..]], to);
         });
-        Plane {
-            width: plane.width - 2,
-            height: plane.height,
-            samples: samples.collect(),
-        }
-    };
-    smooth(&smooth(plane).transposed()).transposed()
+    }
+    Plane {
+        width: width - 2,
+        height: height - 2,
+        samples,
+    }
+}
+
+#[inline(always)]
+fn smooth([a, b, c]: [&[f32]; 3], to: &mut [f32]) {
+    for (((sum, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
+        *sum = (a + 2.0 * b + c) * 0.25;
+    }
 }
 
 /// The plane without its outermost pixels.
 fn inner(plane: &Plane) -> Plane {
     let rows = plane.samples.chunks_exact(plane.width);
     let rows = rows.skip(1).take(plane.height - 2);
+    let rows: Vec<_> = rows.map(|row| &row[1..plane.width - 1]).collect();
     Plane {
         width: plane.width - 2,
         height: plane.height - 2,
-        samples: rows
-            .flat_map(|row| &row[1..plane.width - 1])
-            .copied()
-            .collect(),
+        samples: rows.concat(),
     }
 }

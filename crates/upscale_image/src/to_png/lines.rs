@@ -3,6 +3,7 @@
 use std::{io::Write, time::Duration};
 
 use png::StreamWriter;
+use upscale_simd::widened;
 
 use super::Encoded;
 use crate::alpha::AlphaPlane;
@@ -86,7 +87,7 @@ impl<'a> Lines<'a> {
                 });
                 put(&mut self.bytes, sixteen_bit, samples);
             }
-            None => put(&mut self.bytes, sixteen_bit, samples.iter().copied()),
+            None => widened(|| put(&mut self.bytes, sixteen_bit, samples.iter().copied())),
         }
     }
 
@@ -111,6 +112,7 @@ impl<'a> Lines<'a> {
 /// no fraction. The compiler makes vectors of it, which it cannot of `round() as u8`.
 const WHOLE: f32 = 8_388_608.0;
 
+#[inline(always)]
 fn put(line: &mut Vec<u8>, sixteen_bit: bool, samples: impl Iterator<Item = f32>) {
     if sixteen_bit {
         line.extend(samples.flat_map(|sample| {
