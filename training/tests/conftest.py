@@ -10,6 +10,7 @@ from PIL import Image
 
 from upscale_training.resize import to_8bit
 
+ROOT = Path(__file__).resolve().parents[2]
 # Two would wait for each other where the machine has other work.
 torch.set_num_threads(1)
 
@@ -55,3 +56,12 @@ def evaluation_folder() -> Path:
 def small_scenes(monkeypatch):
     """The tests' pictures are too small for those of a real run."""
     monkeypatch.setattr("upscale_training.scenes.SIDES", (64,))
+
+
+@pytest.fixture(scope="session")
+def upscale() -> Path:
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    binary = Path(os.environ.get("UPSCALE_BINARY", target / "debug" / "upscale"))
+    if not binary.exists():
+        pytest.fail(f"{binary} is missing: `cargo build -p upscale` makes it, UPSCALE_BINARY names another one")
+    return binary

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import OrderedDict
@@ -19,17 +18,7 @@ import other_networks as nets
 from torch_files import save_legacy, save_safetensors, save_zip
 from upscale_training.export import golden_input
 
-ROOT = Path(__file__).resolve().parents[2]
 ERROR_MAX = 1e-4
-
-
-@pytest.fixture(scope="session")
-def upscale() -> Path:
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    binary = Path(os.environ.get("UPSCALE_BINARY", target / "debug" / "upscale"))
-    if not binary.exists():
-        pytest.fail(f"{binary} is missing: `cargo build -p upscale` makes it, UPSCALE_BINARY names another one")
-    return binary
 
 
 def verify(upscale: Path, file: Path, state: dict[str, Tensor], forward: Callable[[Tensor], Tensor]) -> dict:

@@ -78,10 +78,9 @@ class CrispRun(Run):
     def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
         recipe, output = self.recipe, output.float()
         loss = recipe.loss(self.step, output, group.clean)
-        if recipe.comb:
-            loss = loss + recipe.comb * comb(output, group.clean, recipe.scale).mean()
-        if recipe.lines:
-            loss = loss + recipe.lines * lines(output, group.clean).mean()
+        if recipe.comb or recipe.lines:
+            spectra = standing_out(output), standing_out(group.clean)
+            loss = loss + recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
         if recipe.critic:
             loss = loss + recipe.critic * self.judged(output, group)
         return loss + recipe.contrast * lacking(output, group.clean, recipe.scale, recipe.grid)
@@ -152,26 +151,26 @@ def grid(error: Tensor, scale: int) -> Tensor:
     return (means - means.mean(dim=1, keepdim=True)).square().mean() / CONTRAST_MIN**2
 
 
-def comb(output: Tensor, clean: Tensor, scale: int) -> Tensor:
-    """How much more the spectrum of RGB [n, 3, h, w] stands out at the multiples of one period per input pixel than the
-    original's does, in factors of e: [n], 0 where it does not.
+def comb(made: Tensor, clean: Tensor, scale: int) -> Tensor:
+    """How much more a result stands out at the multiples of one period per input pixel than its original does, in
+    factors of e: [n], 0 where it does not. Both as `standing_out` gives them.
 
     A grid whose sign follows the picture, dots in light places and holes in dark ones, has no mean for `grid` to see:
     the crisp look drew it on soft photographs at the four places within a pixel, and its gates held.
     """
     every = SPECTRUM // scale
-    more = standing_out(output) - standing_out(clean)
+    more = made - clean
     return more[:, ::every, ::every].flatten(1)[:, 1:].clamp(min=0.0).mean(dim=1)
 
 
-def lines(output: Tensor, clean: Tensor) -> Tensor:
-    """How far any place in the spectrum of RGB [n, 3, h, w] stands out further than in the original's: [n], the mean
-    square in factors of e beyond LINE_MIN.
+def lines(made: Tensor, clean: Tensor) -> Tensor:
+    """How far any place in a result's spectrum stands out further than in the original's: [n], the mean square in
+    factors of e beyond LINE_MIN. Both as `standing_out` gives them.
 
     A weave has a period of its own, which `comb` does not look at: a face network drew a lattice of some three pixels,
     whose lines were 3.2 to 3.8 above what is beside them; in 24 originals no fine place was by more than 1.8.
     """
-    more = (standing_out(output) - standing_out(clean).clamp(min=0.0) - LINE_MIN).clamp(min=0.0)
+    more = (made - clean.clamp(min=0.0) - LINE_MIN).clamp(min=0.0)
     return (more.square() * fine_places().to(more.device)).mean(dim=(1, 2))
 
 
@@ -182,8 +181,8 @@ def fine_places() -> Tensor:
 
 
 def standing_out(picture: Tensor) -> Tensor:
-    """Logarithm of the power at each place in the spectrum over that beside it, [n, SPECTRUM, SPECTRUM]; sides of at
-    least 32."""
+    """Logarithm of the power at each place in the spectrum of RGB [n, 3, h, w] over that beside it: [n, SPECTRUM,
+    SPECTRUM]. Sides of at least 32."""
     plane, hann = luma(picture), torch.hann_window(SPECTRUM)
     windows = functional.unfold(plane, SPECTRUM, stride=SPECTRUM // 2).transpose(1, 2)
     windows = windows - windows.mean(dim=2, keepdim=True)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from . import detail
+from .balance import balanced
 from .bed import Picture, drawn_sets
 from .condition import CLEAN
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
@@ -55,7 +56,7 @@ def grid(one: Picture, other: Picture, scale: int) -> float:
 def comb(one: Picture, clean: Picture, scale: int) -> float:
     """`detail.comb` of two pictures."""
     batches = (torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255.0 for picture in (one, clean))
-    return float(detail.comb(*batches, scale)[0])
+    return float(detail.comb(*map(detail.standing_out, batches), scale)[0])
 
 
 def colour_distance(one: Picture, other: Picture) -> float:
@@ -81,8 +82,13 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
     found = {"bicubic": interpolate("bicubic")}
     for name, network in looks.items():
         chosen = network if is_restored_in(name, condition, network.architecture.scale) else before
-        found[name] = network_enlarger(chosen, condition[: chosen.architecture.inputs])
+        found[name] = served(network_enlarger(chosen, condition[: chosen.architecture.inputs]))
     return found
+
+
+def served(enlarge: Enlarger) -> Enlarger:
+    """With the colours that the service gives back."""
+    return lambda small, scale: balanced(small, enlarge(small, scale), scale)
 
 
 def is_restored_in(look: str, condition: tuple[float, ...], scale: int) -> bool:
