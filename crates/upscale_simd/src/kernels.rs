@@ -149,3 +149,29 @@ impl Computation for Spin {
         gemm::spin(lanes, self.rounds)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::widened;
+
+    #[inline(always)]
+    fn computed(a: &[f32], b: &[f32]) -> Vec<u32> {
+        let pairs = a.iter().zip(b);
+        pairs
+            .map(|(a, b)| (a * b + a / (b.abs() + 0.1) - (a - b).sqrt()).to_bits())
+            .collect()
+    }
+
+    /// No product and sum are rounded together, and nothing is added in another order.
+    #[test]
+    fn the_widest_vectors_have_the_bits_of_plain_loops() {
+        let numbers =
+            |step: f32| -> Vec<f32> { (0..1_003).map(|i| (i as f32 * step).sin()).collect() };
+        let (a, b) = (black_box(numbers(0.7)), black_box(numbers(1.3)));
+        let sum = |a: &[f32]| a.iter().sum::<f32>().to_bits();
+        assert_eq!(widened(|| computed(&a, &b)), computed(&a, &b));
+        assert_eq!(widened(|| sum(&a)), sum(&a));
+    }
+}
