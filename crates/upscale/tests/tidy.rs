@@ -46,7 +46,7 @@ const ROOMS: [Room; 12] = [
     },
     Room {
         name: "upscale_image",
-        sees: &["upscale_core"],
+        sees: &["upscale_core", "upscale_simd"],
         never: &["tokio", "axum", "hyper", "rusqlite"],
     },
     Room {

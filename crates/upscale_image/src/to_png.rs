@@ -30,7 +30,8 @@ use crate::shrink::{Shrunk, shrunk};
 #[must_use]
 pub fn likely_bytes(source: &Source, scale: usize) -> usize {
     let samples = source.color.samples().len() * scale * scale;
-    samples << usize::from(source.sixteen_bit) >> 1
+    let sample_bytes = if source.sixteen_bit { 2 } else { 1 };
+    samples * sample_bytes / 2
 }
 
 /// A result being written.

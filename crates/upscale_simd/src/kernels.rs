@@ -87,8 +87,8 @@ impl Kernels {
 }
 
 /// Runs `work` compiled for the widest vectors that this CPU has: loops over slices become them where the compiler sees that
-/// they can. The same operations in the same order, so the same bits on every CPU. Only what is inlined into `work` gains;
-/// what it calls should be `#[inline(always)]`.
+/// they can. The same operations in the same order, so the same bits on every CPU; no choice of kernels changes it. Only what
+/// is inlined into `work` gains; what it calls should be `#[inline(always)]`.
 pub fn widened<R>(work: impl FnOnce() -> R) -> R {
     let sets = [
         InstructionSet::Avx512,
