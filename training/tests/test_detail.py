@@ -12,7 +12,7 @@ from torch.nn.functional import avg_pool2d
 from test_network import stirred
 from upscale_training.data import Pictures
 from upscale_training.degrade import blur
-from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, lines, sharpened, standing_out, too_smooth
+from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, lines, standing_out, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.train import Recipe
@@ -45,19 +45,6 @@ def test_a_grid_is_no_contrast():
     # What lies anywhere, and what is the same everywhere, are none.
     noise = torch.randn(1, 3, 96, 96, generator=draw) * 0.03
     assert grid(noise, 4) < 0.1 and grid(torch.full((1, 3, 96, 96), 0.5), 4) == 0.0
-
-
-def test_a_mask_makes_edges_steeper_and_leaves_grain_and_colours():
-    draw = torch.Generator().manual_seed(5)
-    step = torch.linspace(-40.0, 40.0, 64).sigmoid() * 0.4 + 0.3
-    edge = (step * torch.tensor([1.0, 0.8, 0.5])[:, None]).expand(64, 1, 3, 64).permute(1, 2, 0, 3)
-    steeper = sharpened(edge, 0.8)
-    assert steeper.diff(dim=3).max() > 1.1 * edge.diff(dim=3).max()
-    added = steeper - edge
-    torch.testing.assert_close(added[:, 0], added[:, 2])
-    grain = 0.5 + 0.008 * torch.randn(1, 3, 64, 64, generator=draw)
-    assert (sharpened(grain, 0.8) - grain).abs().mean() < 0.001
-    assert sharpened(edge, 0.0) is edge
 
 
 def combed(picture: torch.Tensor, clean: torch.Tensor) -> torch.Tensor:

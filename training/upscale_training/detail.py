@@ -10,7 +10,6 @@ look_gates.py says whether what comes of it may ship.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +39,6 @@ BESIDE = 3
 LINE_MIN, FINE = 0.7, 4
 # Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
 CRITIC_RATE, CRITIC_ALONE = 4e-4, 100
-# Standard deviation of the unsharp mask, in output pixels.
-MASK_SIGMA = 1.5
 LUMA = (0.299, 0.587, 0.114)
 
 
@@ -132,27 +129,7 @@ class DetailRun(CrispRun):
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        if not isinstance(group, Photos):
-            return super().loss(output, group)
-        return self.crisp_loss(output, replace(group, clean=sharpened(group.clean, self.recipe.sharpen)))
-
-
-def sharpened(clean: Tensor, share: float) -> Tensor:
-    """RGB [n, 3, h, w] with `share` of an unsharp mask: edges become steeper, in brightness alone; grain stays.
-
-    Real-ESRGAN asks for sharpened originals as well (Wang et al. 2021, section 3.4), with a wider mask.
-    """
-    if share == 0.0:
-        return clean
-    plane, reach = luma(clean), round(3 * MASK_SIGMA)
-    at = torch.arange(-reach, reach + 1.0, device=clean.device)
-    bell = (-0.5 * (at / MASK_SIGMA).square()).exp()
-    bell = bell / bell.sum()
-    soft = functional.pad(plane, [reach] * 4, mode="replicate")
-    soft = functional.conv2d(functional.conv2d(soft, bell[None, None, None]), bell[None, None, :, None])
-    edge = plane - soft
-    edge = edge * edge.square() / (edge.square() + GRAIN**2)
-    return (clean + share * edge).clamp(0.0, 1.0)
+        return self.crisp_loss(output, group) if isinstance(group, Photos) else super().loss(output, group)
 
 
 def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:
