@@ -12,9 +12,10 @@ from torch.nn.functional import avg_pool2d
 from test_network import stirred
 from upscale_training.data import Pictures
 from upscale_training.degrade import blur
-from upscale_training.detail import DetailRun, Photos, comb, grid, lacking, lines, standing_out, too_smooth
+from upscale_training.detail import DetailRun, Photos, grid, lacking, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
+from upscale_training.spectrum import comb, lines, standing_out
 from upscale_training.train import Recipe
 
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}

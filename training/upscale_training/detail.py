@@ -21,25 +21,18 @@ from .critic import Critic, counting, preferred, shifted, unlike
 from .data import Pictures
 from .mixture import Group
 from .scenes import scene_groups
+from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out
 from .train import SCENES, Recipe, Run, go_on, options, prepare, summed, team
 
-# A grid of this contrast, in 0..1, costs one unit: two levels.
-CONTRAST_MIN = 0.008
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
 # weave for it, and did. More than the original's is too much from SPECK on, one level: flat places stay flat.
 GRAIN, SPECK = 0.016, 0.004
 # Side of the windows in which a grid shows, in input pixels.
 GRID_WINDOW = 16
-# Side of the windows that contrast is measured in, in output pixels; of those whose spectrum is taken.
-WINDOW, SPECTRUM = 8, 32
-# How far from a place in the spectrum its neighbours are, in bins: beyond what Hann's window spreads.
-BESIDE = 3
-# By how much more than the original's a place stands out before it costs, in factors of e; where fine detail begins,
-# in bins. Five faces of a network without a weave cost 0.007 to 0.012, with one 0.06 to 0.26.
-LINE_MIN, FINE = 0.7, 4
+# Side of the windows that contrast is measured in, in output pixels.
+WINDOW = 8
 # Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
 CRITIC_RATE, CRITIC_ALONE = 4e-4, 100
-LUMA = (0.299, 0.587, 0.114)
 
 
 class Photos(Group):
@@ -129,7 +122,9 @@ class DetailRun(CrispRun):
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        return self.crisp_loss(output, group) if isinstance(group, Photos) else super().loss(output, group)
+        if isinstance(group, Photos):
+            return self.crisp_loss(output, group)
+        return self.recipe.loss(self.step, output, group.clean)
 
 
 def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:
@@ -149,57 +144,6 @@ def grid(error: Tensor, scale: int) -> Tensor:
     places = functional.pixel_unshuffle(luma(error), scale)
     means = functional.avg_pool2d(places, min(GRID_WINDOW, *places.shape[2:]), GRID_WINDOW // 2)
     return (means - means.mean(dim=1, keepdim=True)).square().mean() / CONTRAST_MIN**2
-
-
-def comb(made: Tensor, clean: Tensor, scale: int) -> Tensor:
-    """How much more a result stands out at the multiples of one period per input pixel than its original does, in
-    factors of e: [n], 0 where it does not. Both as `standing_out` gives them.
-
-    A grid whose sign follows the picture, dots in light places and holes in dark ones, has no mean for `grid` to see:
-    the crisp look drew it on soft photographs at the four places within a pixel, and its gates held.
-    """
-    every = SPECTRUM // scale
-    more = made - clean
-    return more[:, ::every, ::every].flatten(1)[:, 1:].clamp(min=0.0).mean(dim=1)
-
-
-def lines(made: Tensor, clean: Tensor) -> Tensor:
-    """How far any place in a result's spectrum stands out further than in the original's: [n], the mean square in
-    factors of e beyond LINE_MIN. Both as `standing_out` gives them.
-
-    A weave has a period of its own, which `comb` does not look at: a face network drew a lattice of some three pixels,
-    whose lines were 3.2 to 3.8 above what is beside them; in 24 originals no fine place was by more than 1.8.
-    """
-    more = (made - clean.clamp(min=0.0) - LINE_MIN).clamp(min=0.0)
-    return (more.square() * fine_places().to(more.device)).mean(dim=(1, 2))
-
-
-def fine_places() -> Tensor:
-    """[SPECTRUM, SPECTRUM]: 1 where the spectrum is finer than FINE bins, 0 where it is the picture's own slope."""
-    bins = torch.fft.fftfreq(SPECTRUM, 1.0 / SPECTRUM)
-    return (torch.hypot(bins[:, None], bins[None]) >= FINE).float()
-
-
-def standing_out(picture: Tensor) -> Tensor:
-    """Logarithm of the power at each place in the spectrum of RGB [n, 3, h, w] over that beside it: [n, SPECTRUM,
-    SPECTRUM]. Sides of at least 32."""
-    plane, hann = luma(picture), torch.hann_window(SPECTRUM)
-    windows = functional.unfold(plane, SPECTRUM, stride=SPECTRUM // 2).transpose(1, 2)
-    windows = windows - windows.mean(dim=2, keepdim=True)
-    # Each window counts alike, however strong its contrast, but for those that have none.
-    windows = windows / (windows.square().mean(dim=2, keepdim=True) + CONTRAST_MIN**2).sqrt()
-    shape = (len(plane), -1, SPECTRUM, SPECTRUM)
-    spectra = torch.fft.fft2(windows.reshape(shape) * torch.outer(hann, hann).to(plane.device))
-    power = (spectra.abs().square().mean(dim=1) + 1e-6).log()
-    shifts = [(y, x) for y in (-BESIDE, 0, BESIDE) for x in (-BESIDE, 0, BESIDE) if (y, x) != (0, 0)]
-    beside = torch.stack([power.roll(shift, dims=(1, 2)) for shift in shifts]).mean(dim=0)
-    # Mostly held: free to raise the neighbours, a network drew noise round the grid; wholly held, it blurred.
-    beside = torch.lerp(beside, beside.detach(), 0.7)
-    return power - beside
-
-
-def luma(picture: Tensor) -> Tensor:
-    return functional.conv2d(picture, picture.new_tensor(LUMA).view(1, 3, 1, 1))
 
 
 def too_smooth(output: Tensor, clean: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from . import detail
+from . import spectrum
 from .balance import balanced
 from .bed import Picture, drawn_sets
 from .condition import CLEAN
@@ -54,9 +54,9 @@ def grid(one: Picture, other: Picture, scale: int) -> float:
 
 
 def comb(one: Picture, clean: Picture, scale: int) -> float:
-    """`detail.comb` of two pictures."""
+    """`spectrum.comb` of two pictures."""
     batches = (torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255.0 for picture in (one, clean))
-    return float(detail.comb(*map(detail.standing_out, batches), scale)[0])
+    return float(spectrum.comb(*map(spectrum.standing_out, batches), scale)[0])
 
 
 def colour_distance(one: Picture, other: Picture) -> float:

@@ -31,6 +31,7 @@ from .mixture import Group, Mixture, clean_group, damaged_group
 from .muon import Muon
 from .network import Architecture, Network, Plain
 from .scenes import Scenes, scene_groups
+from .spectrum import comb, standing_out
 from .weights import load_weights
 from .winograd import Winograd
 
@@ -212,7 +213,11 @@ class Run:
         return loss.detach()
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
-        return self.recipe.loss(self.step, output, group.clean)
+        recipe, output = self.recipe, output.float()
+        loss = recipe.loss(self.step, output, group.clean)
+        if recipe.comb:
+            loss = loss + recipe.comb * comb(standing_out(output), standing_out(group.clean), recipe.scale).mean()
+        return loss
 
     @torch.no_grad()
     def follow(self) -> None:

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-use upscale_core::{Clock, RequestId, Scale, TaskState, limits};
+use upscale_core::{Clock, limits};
 
 use super::{Begin, Db, Durability};
 use crate::{
@@ -15,9 +15,11 @@ use crate::{
             Commits, Home,
             postgres_server::{PostgresServer, start_if_installed},
         },
-        setting::{NOON, Setting, example, idempotency_key, result_file},
+        setting::{NOON, Setting, result_file},
     },
 };
+
+mod locks;
 
 /// None, said aloud, where PostgreSQL is not installed.
 async fn postgres() -> Option<Setting> {
@@ -126,68 +128,6 @@ async fn statements_go_in_their_turn_while_others_are_forgotten() {
         () = creates => {}
         () = forgets => {}
     }
-}
-
-#[tokio::test]
-async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
-    let Some(at) = postgres().await else { return };
-    let (locked, free) = (at.account_for(1).await, at.account_for(1).await);
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{locked}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
-    let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
-    let order = example(Scale::X2);
-    let waits = at.store.tasks().create(&locked, &key, &order, &request);
-    let goes_on = at.accepted(&free, "the key");
-    let (waited, _) = futures_util::join!(waits, goes_on);
-    assert_unavailable(waited);
-    assert_eq!(
-        at.account(&locked).await.available,
-        limits::PRICE,
-        "reads never wait"
-    );
-    other.batch_execute("ROLLBACK").await.unwrap();
-    at.accepted(&locked, "the key").await;
-    at.check_books().await;
-}
-
-#[tokio::test]
-async fn an_order_that_ends_at_its_claim_is_left_to_the_next_one_while_its_account_is_busy() {
-    let Some(at) = postgres().await else { return };
-    let account = at.account_for(1).await;
-    let task = at.accepted(&account, "refused").await.id;
-    at.home
-        .tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
-    assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
-    assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
-    other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
-    let state = at.task(&account, &task).await.state;
-    assert!(matches!(state, TaskState::Failed { .. }), "{state:?}");
-    at.check_books().await;
-}
-
-#[tokio::test]
-async fn a_caller_that_goes_away_leaves_nothing_behind_and_no_connection_unusable() {
-    let Some(at) = postgres().await else { return };
-    let account = at.account_for(1).await;
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
-    // More of them than there are connections.
-    for n in 0..20 {
-        let key = format!("key {n}");
-        let order = at.order(&account, &key);
-        let waited = tokio::time::timeout(std::time::Duration::from_millis(30), order).await;
-        assert!(waited.is_err(), "the account is locked");
-    }
-    other.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(at.account(&account).await.active_tasks, 0);
-    at.accepted(&account, "key 0").await;
-    at.check_books().await;
 }
 
 #[tokio::test]
