@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from conftest import drawn_picture
 from test_network import stirred
+from upscale_training import condition
+from upscale_training.condition import source_inputs, told_in
 from upscale_training.evaluate import interpolate
 from upscale_training.look_gates import (
     REAL,
@@ -103,3 +106,13 @@ def test_marks_are_of_every_version_and_their_mean():
     one = marks(clean, small, made, 2)
     assert set(one) == set(made) and one["bicubic"].shape == (6,)
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])
+
+
+@pytest.mark.parametrize(("softness", "told"), [(0.2, 0.2), (0.275, 0.355), (0.5, 0.66), (0.66, 0.74), (0.8, 0.8)])
+def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness: float, told: float):
+    """The pairs stand in upscale_core/src/condition.rs as well."""
+    read = (*condition.CLEAN, *source_inputs(1.0, softness))
+    assert told_in("natural", read) == pytest.approx((*condition.CLEAN, *source_inputs(1.0, told)))
+    assert told_in("faithful", read) == pytest.approx(read)
+    noisy = (*condition.CLEAN, *source_inputs(1.25, softness))
+    assert told_in("natural", noisy) == noisy

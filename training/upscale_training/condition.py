@@ -20,6 +20,10 @@ CLEAN = (1.0, 0.0, 0.0, 0.0)
 UNKNOWN = (0.0, 0.0, 0.0, 0.0)
 # Of noise or of softness: nothing known, and known to be none.
 SILENT, NONE = 0.0, 0.2
+# Pixels of softness that a look adds to what its network is told (`Condition::told_in` of upscale_core): for pictures
+# with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
+ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.16, "crisp": 0.24}
+QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)
 
 # Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.
 # fmt: off
@@ -61,6 +65,16 @@ def source_inputs(noise: float | None, softness: float | None) -> tuple[float, f
     """The two inputs for noise in levels of 255 and softness in pixels; `None` is unknown."""
     known = source_numbers(shares(torch.tensor([noise or 0.0]), torch.tensor([softness or 0.0])))[0].tolist()
     return tuple(SILENT if one is None else number for one, number in zip((noise, softness), known, strict=True))
+
+
+def told_in(look: str, condition: tuple[float, ...]) -> tuple[float, ...]:
+    """What a look's network is told of a picture that reads like `condition`."""
+    *file, noise, softness = condition
+    if noise >= source_inputs(QUIET, 0.0)[0]:
+        return condition
+    nothing, rising, falling, none = (source_inputs(0.0, one)[1] for one in SOFT)
+    share = min(1.0, (softness - nothing) / (rising - nothing), (none - softness) / (none - falling))
+    return (*file, noise, softness + (source_inputs(0.0, ADDED_SOFTNESS[look])[1] - NONE) * max(0.0, share))
 
 
 @torch.no_grad()

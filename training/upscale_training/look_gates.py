@@ -19,7 +19,7 @@ import torch
 from . import spectrum
 from .balance import balanced
 from .bed import Picture, drawn_sets
-from .condition import CLEAN
+from .condition import CLEAN, told_in
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
 from .gates import Gate
 from .network import Network, between
@@ -81,8 +81,9 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
     """Bicubic and the looks as the service makes them."""
     found = {"bicubic": interpolate("bicubic")}
     for name, network in looks.items():
-        chosen = network if is_restored_in(name, condition, network.architecture.scale) else before
-        found[name] = served(network_enlarger(chosen, condition[: chosen.architecture.inputs]))
+        restored = is_restored_in(name, condition, network.architecture.scale)
+        chosen, told = (network, told_in(name, condition)) if restored else (before, condition)
+        found[name] = served(network_enlarger(chosen, told[: chosen.architecture.inputs]))
     return found
 
 

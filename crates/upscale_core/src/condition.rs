@@ -55,6 +55,12 @@ impl Estimate {
 /// Levels of noise, and pixels of softness, from which on a picture is restored.
 const RESTORED_NOISE_MIN: f32 = 2.0;
 const RESTORED_SOFTNESS_MIN: f32 = 0.2;
+/// Levels of noise from which on a look tells what was read: sharpened more, noise comes out as grain.
+const QUIET: f32 = 1.25;
+/// Pixels of softness between which a look adds to it: nothing at the first and from the last on, all of it between the
+/// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
+/// the mean, gained no likeness from any.
+const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
 /// Pixels of softness from which on the face network of 2x makes a face softer than restoring alone does.
 const FACES_SOFTNESS_MAX: f32 = 0.5;
 
@@ -86,6 +92,29 @@ impl Condition {
     pub fn is_restored_in(self, look: Look, scale: Scale) -> bool {
         let is_lossy = self.compression != Compression::Lossless && self.estimate.is_some();
         self.is_to_restore() || (is_lossy && look != Look::Faithful && scale == Scale::X4)
+    }
+
+    /// What the network of a look is told: pictures that are soft and not noisy are called softer than they read in the finer
+    /// looks. Side by side with names hidden, 14 real pictures: preferred on 10, not on 1 (decision 38).
+    #[must_use]
+    pub fn told_in(self, look: Look) -> Self {
+        let told = |estimate: Estimate| {
+            let [nothing, rising, falling, none] = SOFT;
+            let softness = estimate.softness;
+            let up = (softness - nothing) / (rising - nothing);
+            let share = up.min((none - softness) / (none - falling)).clamp(0.0, 1.0);
+            match estimate.sure_noise() < QUIET {
+                true => Estimate {
+                    softness: softness + share * look.added_softness(),
+                    ..estimate
+                },
+                false => estimate,
+            }
+        };
+        Self {
+            estimate: self.estimate.map(told),
+            ..self
+        }
     }
 
     /// Whether the face network of that scale helps. The one of 2x knows noise and compression, and does not sharpen what is out
@@ -304,6 +333,40 @@ mod tests {
             ..Condition::CLEAN
         };
         assert_eq!(in_looks(noisy), [true; 3]);
+    }
+
+    #[test]
+    fn finer_looks_call_soft_pictures_softer_but_not_noisy_ones() {
+        let told = |look, noise, softness| {
+            let estimate = Estimate {
+                noise,
+                softness,
+                may_be_texture: false,
+            };
+            let condition = Condition {
+                estimate: Some(estimate),
+                ..Condition::CLEAN
+            };
+            condition.told_in(look).estimate.unwrap().softness
+        };
+        for softness in [0.0, 0.2, 0.72, 1.0, 2.2] {
+            for look in Look::ALL {
+                assert_eq!(told(look, 0.0, softness), softness, "{look}");
+            }
+        }
+        let in_looks = |noise, softness| Look::ALL.map(|look| told(look, noise, softness));
+        assert_eq!(in_looks(QUIET, 0.5), [0.5; 3]);
+        let expected = [
+            (0.5, [0.5, 0.66, 0.74]),
+            (0.275, [0.275, 0.355, 0.395]),
+            (0.66, [0.66, 0.74, 0.78]),
+        ];
+        for (softness, expected) in expected {
+            for (told, expected) in in_looks(1.0, softness).into_iter().zip(expected) {
+                assert!((told - expected).abs() < 1e-5, "{told} is not {expected}");
+            }
+        }
+        assert_eq!(Condition::UNKNOWN.told_in(Look::Crisp), Condition::UNKNOWN);
     }
 
     #[test]

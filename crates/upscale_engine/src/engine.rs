@@ -307,7 +307,7 @@ impl Engine {
     /// The network that enlarges pictures of this condition so many times ([`Condition::is_restored_in`]).
     #[must_use]
     pub fn network_for(&self, scale: Scale, condition: Condition) -> &Network {
-        &self.loaded(scale, condition).network
+        &self.chosen(scale, condition).0.network
     }
 
     fn networks(&self, scale: Scale) -> &Networks {
@@ -317,13 +317,14 @@ impl Engine {
         }
     }
 
-    fn loaded(&self, scale: Scale, condition: Condition) -> &Loaded {
-        let networks = self.networks(scale);
+    /// The network for pictures of this condition, and what it is told of them.
+    fn chosen(&self, scale: Scale, condition: Condition) -> (&Loaded, Condition) {
+        let (networks, look) = (self.networks(scale), self.options.look);
         match &networks.restoring {
-            Some(restoring) if condition.is_restored_in(self.options.look, scale) => {
-                restoring.get()
+            Some(restoring) if condition.is_restored_in(look, scale) => {
+                (restoring.get(), condition.told_in(look))
             }
-            _ => networks.plain.get(),
+            _ => (networks.plain.get(), condition),
         }
     }
 
@@ -342,8 +343,9 @@ impl Engine {
     }
 
     fn running(&self, scale: Scale, condition: Condition) -> Running<'_> {
+        let (loaded, condition) = self.chosen(scale, condition);
         Running {
-            loaded: self.loaded(scale, condition),
+            loaded,
             condition,
             kernels: self.kernels,
             options: &self.options,

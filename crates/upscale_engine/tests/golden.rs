@@ -214,6 +214,18 @@ fn a_look_is_for_pictures_that_are_restored_and_the_faithful_one_is_the_restorin
     assert_eq!(made(&faithful, noisy), made(&trained, noisy));
     assert_ne!(made(&faithful, noisy), made(&natural, noisy));
     assert_ne!(made(&natural, noisy), made(&crisp, noisy));
+    let mixed = self::natural(EngineOptions::default()).expect("the shipped weights fit");
+    let soft = Condition {
+        estimate: Some(Estimate {
+            softness: 0.5,
+            ..Estimate::NONE
+        }),
+        ..Condition::CLEAN
+    };
+    assert_eq!(made(&natural, noisy), made(&mixed, noisy));
+    let told = soft.told_in(Look::Natural);
+    assert_eq!(made(&natural, soft), made(&mixed, told));
+    assert_ne!(made(&mixed, soft), made(&mixed, told));
     for look in [&natural, &crisp] {
         assert_eq!(
             made(&faithful, Condition::CLEAN),
