@@ -17,6 +17,10 @@ const USE_RECORDED_EVERY_SECONDS: i64 = 60;
 /// Whether a row of `api_key` works at the moment that is $1.
 const IS_LIVE: &str = "dead = 0 AND (revoked_at IS NULL OR revoked_at > $1)";
 
+/// The columns of a key: by name, so that a prepared transaction outlives columns that a newer program adds.
+const KEY: &str =
+    "id, account_id, permission, created_at, last_used_at, revoked_at, dead, hint, name";
+
 impl Accounts<'_> {
     /// A new key and, this once, its secret; `name` has at most 100 characters, none is a name too.
     pub async fn create_key(
@@ -55,8 +59,8 @@ impl Accounts<'_> {
         let (account, key) = (*account, *key);
         self.store
             .read(async move |tx: &mut Tx| {
-                let sql = "SELECT * FROM api_key WHERE id = $1 AND account_id = $2";
-                tx.find(sql, &[&key, &account], |row| key_record(row, tx.now))
+                let sql = format!("SELECT {KEY} FROM api_key WHERE id = $1 AND account_id = $2");
+                tx.find(&sql, &[&key, &account], |row| key_record(row, tx.now))
                     .await
             })
             .await
@@ -172,7 +176,7 @@ async fn rotate_key(
         return Ok(KeyOutcome::Unknown);
     };
     tx.lock_account(&known.account_id).await?;
-    let live = format!("SELECT * FROM api_key WHERE id = $2 AND {IS_LIVE} FOR UPDATE");
+    let live = format!("SELECT {KEY} FROM api_key WHERE id = $2 AND {IS_LIVE} FOR UPDATE");
     let Some(old) = tx
         .find(&live, &[&tx.now, key], |row| key_record(row, tx.now))
         .await?
@@ -197,7 +201,7 @@ async fn list_keys(
     limit: u32,
 ) -> Result<Vec<KeyRecord>, StoreError> {
     let sql = format!(
-        "SELECT * FROM (SELECT *, CAST(CASE WHEN {IS_LIVE} THEN 1 ELSE 0 END AS BIGINT) AS live
+        "SELECT {KEY} FROM (SELECT *, CAST(CASE WHEN {IS_LIVE} THEN 1 ELSE 0 END AS BIGINT) AS live
              FROM api_key WHERE account_id = $2) AS key
          WHERE (live, created_at, id) < ($3, $4, $5)
          ORDER BY live DESC, created_at DESC, id DESC LIMIT $6"
@@ -242,8 +246,8 @@ async fn revoke_at(tx: &Tx, key: &KeyId, overlap_seconds: i64) -> Result<u64, St
 }
 
 async fn find_key(tx: &Tx, key: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
-    let sql = "SELECT * FROM api_key WHERE id = $1";
-    tx.find(sql, &[key], |row| key_record(row, tx.now)).await
+    let sql = format!("SELECT {KEY} FROM api_key WHERE id = $1");
+    tx.find(&sql, &[key], |row| key_record(row, tx.now)).await
 }
 
 fn key_record(row: &dyn Row, now: Timestamp) -> Result<KeyRecord, StoreError> {

@@ -403,7 +403,7 @@ async fn returns(tx: &Tx, payment: &str) -> Result<Returns, StoreError> {
 }
 
 async fn find_checkout(tx: &Tx, id: &CheckoutId) -> Result<Option<Checkout>, StoreError> {
-    let sql = "SELECT * FROM checkout WHERE id = $1";
+    let sql = "SELECT account_id, package, credits, price, currency, created_at FROM checkout WHERE id = $1";
     tx.find(sql, &[id], |row| {
         Ok(Checkout {
             id: *id,

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-use upscale_core::{Clock, limits};
+use upscale_core::{Clock, Permission, limits};
 
 use super::{Begin, Db, Durability};
 use crate::{
-    PurchaseOutcome, Settlement, Spent, Store, StoreError, StoreOptions,
+    KeyOutcome, PurchaseOutcome, Settlement, Spent, Store, StoreError, StoreOptions,
     conformance::{
         home::{
             Commits, Home,
@@ -101,6 +101,33 @@ async fn a_transaction_begins_anew_where_columns_came_since_its_lock_was_prepare
         assert_eq!(found.unwrap().as_deref(), Some(account.as_str()), "{round}");
         let newer = format!("ALTER TABLE account ADD COLUMN of_tomorrow_{round} BIGINT");
         at.home.try_sql(&newer).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn claims_and_rotations_outlive_columns_that_a_newer_program_adds() {
+    let Some(at) = postgres().await else { return };
+    let account = at.account_for(24).await;
+    let accounts = at.store.accounts();
+    let made = accounts
+        .create_key(&account, Permission::Write, "rotated")
+        .await;
+    let KeyOutcome::Made(mut key, _) = made.unwrap() else {
+        panic!("no key was made")
+    };
+    for round in 0..24 {
+        at.accepted(&account, &format!("{round}")).await;
+        let claim = at.claimed().await;
+        at.succeed(&claim).await;
+        let rotated = accounts.rotate_key(&key.id, 0).await.unwrap();
+        let KeyOutcome::Made(successor, _) = rotated else {
+            panic!("{rotated:?}")
+        };
+        key = successor;
+        for table in ["task", "job", "api_key"] {
+            let newer = format!("ALTER TABLE {table} ADD COLUMN of_tomorrow_{round} BIGINT");
+            at.home.try_sql(&newer).unwrap();
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use crate::{Claim, StoreError, param::Params, row::Row, tx::Tx};
 
 /// Due jobs in order; the last of it keeps the order of arrival where two are equal.
 const DUE: &str =
-    "SELECT task.*, job.task_id, job.attempt, job.transient_failures, job.failing_since, job.crashes, job.interruptions,
+    "SELECT task.account_id, task.source_url, task.scale, task.face_enhance, task.request_id, task.created_at,
+         task.deadline_at, job.task_id, job.attempt, job.transient_failures, job.failing_since, job.crashes, job.interruptions,
          job.worker
      FROM job JOIN task ON task.id = job.task_id
      WHERE job.visible_at <= $1 AND job.deadline_at > $1 AND job.prio_at > $3";

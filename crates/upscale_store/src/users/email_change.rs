@@ -2,7 +2,7 @@
 
 use upscale_core::{AccountId, Email, TokenHash, UserId};
 
-use super::{Users, account_name, passwords::lock_user, user};
+use super::{USER, Users, account_name, passwords::lock_user, user};
 use crate::{StoreError, User, tx::Tx};
 
 /// What became of a link.
@@ -51,9 +51,11 @@ impl Users<'_> {
         let link = link.clone();
         self.store
             .read(async move |tx: &mut Tx| {
-                let sql = "SELECT console_user.*, user_id, email_change.email AS new_email FROM email_change
-                     JOIN console_user ON console_user.id = user_id WHERE hash = $1 AND expires_at > $2";
-                tx.find(sql, &[&link, &tx.now], |row| {
+                let sql = format!(
+                    "SELECT {USER}, email_change.email AS new_email FROM email_change
+                     JOIN console_user ON console_user.id = user_id WHERE hash = $1 AND expires_at > $2"
+                );
+                tx.find(&sql, &[&link, &tx.now], |row| {
                     let to = row.parsed("new_email", |text| Email::parse(text).ok())?;
                     Ok((user(row)?, to))
                 })

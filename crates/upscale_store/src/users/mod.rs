@@ -103,7 +103,12 @@ impl AttemptOutcome {
     }
 }
 
-/// A user from a row with every column of the table, its id as `user_id`.
+/// The columns of a user. By name, not `*`: a transaction whose statement was prepared before a newer program added
+/// columns would be lost once.
+const USER: &str = "console_user.id AS user_id, console_user.account_id, console_user.email, console_user.password_hash,
+     console_user.totp_secret, console_user.created_at, console_user.verified_at";
+
+/// A user from a row with [`USER`].
 fn user(row: &dyn Row) -> Result<User, StoreError> {
     Ok(User {
         id: row.parsed("user_id", UserId::parse)?,

@@ -2,7 +2,7 @@
 
 use upscale_core::{AccountId, Email, TokenHash, UserId};
 
-use super::{Users, account_name, user, verification::take_over};
+use super::{USER, Users, account_name, user, verification::take_over};
 use crate::{
     StoreError, User, UserOutcome,
     accounts::create_account,
@@ -41,11 +41,14 @@ impl Users<'_> {
 
     /// Every user, oldest first, at most 10,000.
     pub async fn list(self) -> Result<Vec<User>, StoreError> {
-        self.store.read(async |tx: &mut Tx| {
-            let sql = "SELECT *, id AS user_id FROM console_user ORDER BY created_at, console_user.id LIMIT $1";
-            tx.list(sql, &[&LISTED_MAX], user).await
-        })
-        .await
+        self.store
+            .read(async |tx: &mut Tx| {
+                let sql = format!(
+                    "SELECT {USER} FROM console_user ORDER BY created_at, console_user.id LIMIT $1"
+                );
+                tx.list(&sql, &[&LISTED_MAX], user).await
+            })
+            .await
     }
 
     /// The people who sign in for this account, oldest first, at most 10,000.
@@ -53,9 +56,11 @@ impl Users<'_> {
         let account = *account;
         self.store
             .read(async move |tx: &mut Tx| {
-                let sql = "SELECT *, id AS user_id FROM console_user WHERE account_id = $1
-                 ORDER BY created_at, console_user.id LIMIT $2";
-                tx.list(sql, &[&account, &LISTED_MAX], user).await
+                let sql = format!(
+                    "SELECT {USER} FROM console_user WHERE account_id = $1
+                     ORDER BY created_at, console_user.id LIMIT $2"
+                );
+                tx.list(&sql, &[&account, &LISTED_MAX], user).await
             })
             .await
     }
@@ -234,18 +239,18 @@ async fn use_reset(
 
 /// The user, whose row is locked: of two equal changes at once the second finds the first one's.
 pub(crate) async fn lock_user(tx: &Tx, id: &UserId) -> Result<Option<User>, StoreError> {
-    let sql = "SELECT *, id AS user_id FROM console_user WHERE id = $1 FOR UPDATE";
-    tx.find(sql, &[id], user).await
+    let sql = format!("SELECT {USER} FROM console_user WHERE id = $1 FOR UPDATE");
+    tx.find(&sql, &[id], user).await
 }
 
 async fn find_by_email(tx: &Tx, email: &Email) -> Result<Option<User>, StoreError> {
-    let sql = "SELECT *, id AS user_id FROM console_user WHERE email = $1";
-    tx.find(sql, &[email], user).await
+    let sql = format!("SELECT {USER} FROM console_user WHERE email = $1");
+    tx.find(&sql, &[email], user).await
 }
 
 async fn find_reset(tx: &Tx, reset: &TokenHash, lock: &str) -> Result<Option<User>, StoreError> {
     let sql = format!(
-        "SELECT console_user.*, console_user.id AS user_id FROM password_reset
+        "SELECT {USER} FROM password_reset
          JOIN console_user ON console_user.id = password_reset.user_id
          WHERE hash = $1 AND expires_at > $2 {lock}"
     );

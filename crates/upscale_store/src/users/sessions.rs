@@ -2,7 +2,7 @@
 
 use upscale_core::{Timestamp, TokenHash, UserId};
 
-use super::{Users, user};
+use super::{USER, Users, user};
 use crate::{AttemptOutcome, Session, StoreError, row::Row, tx::Tx};
 
 /// Of what a browser calls itself.
@@ -108,14 +108,12 @@ impl Users<'_> {
         let session = session.clone();
         self.store
             .read(async move |tx: &mut Tx| {
-                tx.find(
-                "SELECT console_user.*, user_id, console_session.created_at AS began_at, expires_at
-                 FROM console_session JOIN console_user ON console_user.id = console_session.user_id
-                 WHERE hash = $1 AND expires_at > $2",
-                &[&session, &tx.now],
-                parse_session,
-            )
-            .await
+                let sql = format!(
+                    "SELECT {USER}, console_session.created_at AS began_at, expires_at
+                     FROM console_session JOIN console_user ON console_user.id = console_session.user_id
+                     WHERE hash = $1 AND expires_at > $2"
+                );
+                tx.find(&sql, &[&session, &tx.now], parse_session).await
             })
             .await
     }

@@ -3,7 +3,7 @@
 
 use upscale_core::{TokenHash, UserId};
 
-use super::{Users, user};
+use super::{USER, Users, user};
 use crate::{StoreError, User, accounts::keys::revoke_keys_of, tx::Tx};
 
 impl Users<'_> {
@@ -32,13 +32,11 @@ impl Users<'_> {
         let link = link.clone();
         self.store
             .read(async move |tx: &mut Tx| {
-                tx.find(
-                    "SELECT console_user.*, user_id FROM email_verification
-                     JOIN console_user ON console_user.id = user_id WHERE hash = $1 AND expires_at > $2",
-                    &[&link, &tx.now],
-                    user,
-                )
-                .await
+                let sql = format!(
+                    "SELECT {USER} FROM email_verification
+                     JOIN console_user ON console_user.id = user_id WHERE hash = $1 AND expires_at > $2"
+                );
+                tx.find(&sql, &[&link, &tx.now], user).await
             })
             .await
     }
