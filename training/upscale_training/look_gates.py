@@ -170,7 +170,7 @@ def report(found: dict[str, Marks], title: str) -> tuple[str, bool]:
         cells = [f"{base[0]:.2f} / {base[1]:.3f} / {base[2]:.2f}"]
         cells += [f"{one[look][0] - base[0]:+.2f} / {one[look][1]:.3f} / {one[look][2]:.2f}" for look in LOOKS]
         lines.append(f"| {where} | {' | '.join(cells)} |")
-    for where in (one for one in REAL if one in found):
+    for where in (one for one in found if not one.startswith(("text", "graphics"))):
         lines.append(f"- {where}, comb: " + ", ".join(f"{look} {found[where][look][5]:.2f}" for look in LOOKS))
     demands = gates(found)
     missed = [one for one in demands if not one.passed]
