@@ -20,7 +20,7 @@ CLEAN = (1.0, 0.0, 0.0, 0.0)
 UNKNOWN = (0.0, 0.0, 0.0, 0.0)
 # Of noise or of softness: nothing known, and known to be none.
 SILENT, NONE = 0.0, 0.2
-# Pixels of softness that a look adds to what its network is told (`Condition::told_in` of upscale_core): for pictures
+# Pixels of softness that a look adds to what its network is told (`Condition::for_look` of upscale_core): for pictures
 # with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
 ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.16, "crisp": 0.24}
 QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)

@@ -98,8 +98,8 @@ impl Condition {
     /// looks. Side by side with names hidden, of 12 real pictures that it changes it was preferred on 5, and on none without
     /// (decision 38).
     #[must_use]
-    pub fn told_in(self, look: Look) -> Self {
-        let told = |estimate: Estimate| {
+    pub fn for_look(self, look: Look) -> Self {
+        let softer = |estimate: Estimate| {
             let [nothing, rising, falling, none] = SOFT;
             let softness = estimate.softness;
             let up = (softness - nothing) / (rising - nothing);
@@ -113,7 +113,7 @@ impl Condition {
             }
         };
         Self {
-            estimate: self.estimate.map(told),
+            estimate: self.estimate.map(softer),
             ..self
         }
     }
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn finer_looks_call_soft_pictures_softer_but_not_noisy_ones() {
-        let told = |look, noise, softness| {
+        let softness_in = |look, noise, softness| {
             let estimate = Estimate {
                 noise,
                 softness,
@@ -348,14 +348,14 @@ mod tests {
                 estimate: Some(estimate),
                 ..Condition::CLEAN
             };
-            condition.told_in(look).estimate.unwrap().softness
+            condition.for_look(look).estimate.unwrap().softness
         };
         for softness in [0.0, 0.2, 0.72, 1.0, 2.2] {
             for look in Look::ALL {
-                assert_eq!(told(look, 0.0, softness), softness, "{look}");
+                assert_eq!(softness_in(look, 0.0, softness), softness, "{look}");
             }
         }
-        let in_looks = |noise, softness| Look::ALL.map(|look| told(look, noise, softness));
+        let in_looks = |noise, softness| Look::ALL.map(|look| softness_in(look, noise, softness));
         assert_eq!(in_looks(QUIET, 0.5), [0.5; 3]);
         let expected = [
             (0.5, [0.5, 0.66, 0.74]),
@@ -363,11 +363,11 @@ mod tests {
             (0.66, [0.66, 0.74, 0.78]),
         ];
         for (softness, expected) in expected {
-            for (told, expected) in in_looks(1.0, softness).into_iter().zip(expected) {
-                assert!((told - expected).abs() < 1e-5, "{told} is not {expected}");
+            for (found, expected) in in_looks(1.0, softness).into_iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
             }
         }
-        assert_eq!(Condition::UNKNOWN.told_in(Look::Crisp), Condition::UNKNOWN);
+        assert_eq!(Condition::UNKNOWN.for_look(Look::Crisp), Condition::UNKNOWN);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Look {
         }
     }
 
-    /// Pixels of softness that its network is told beyond what a picture reads ([`crate::Condition::told_in`]). Told more, it
+    /// Pixels of softness that its network is told beyond what a picture reads ([`crate::Condition::for_look`]). Told more, it
     /// sharpens more: fine detail of camera pictures (RealSR) goes from 0.55 of the original's to 0.65 in `Natural`, from 0.58
     /// to 0.74 in `Crisp` (`training/upscale_training/look_gates.py`).
     #[must_use]

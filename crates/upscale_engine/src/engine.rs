@@ -322,7 +322,7 @@ impl Engine {
         let (networks, look) = (self.networks(scale), self.options.look);
         match &networks.restoring {
             Some(restoring) if condition.is_restored_in(look, scale) => {
-                (restoring.get(), condition.told_in(look))
+                (restoring.get(), condition.for_look(look))
             }
             _ => (networks.plain.get(), condition),
         }

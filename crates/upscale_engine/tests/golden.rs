@@ -223,9 +223,9 @@ fn a_look_is_for_pictures_that_are_restored_and_the_faithful_one_is_the_restorin
         ..Condition::CLEAN
     };
     assert_eq!(made(&natural, noisy), made(&mixed, noisy));
-    let told = soft.told_in(Look::Natural);
-    assert_eq!(made(&natural, soft), made(&mixed, told));
-    assert_ne!(made(&mixed, soft), made(&mixed, told));
+    let softer = soft.for_look(Look::Natural);
+    assert_eq!(made(&natural, soft), made(&mixed, softer));
+    assert_ne!(made(&mixed, soft), made(&mixed, softer));
     for look in [&natural, &crisp] {
         assert_eq!(
             made(&faithful, Condition::CLEAN),
