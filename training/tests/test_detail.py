@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch.nn.functional import avg_pool2d
 from test_network import stirred
 from upscale_training.data import Pictures
 from upscale_training.degrade import blur
-from upscale_training.detail import DetailRun, Photos, grid, lacking, too_smooth
+from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.spectrum import comb, lines, standing_out
@@ -114,6 +115,21 @@ def test_only_the_other_half_draws_pages_and_diagrams(picture_folder, tmp_path, 
     monkeypatch.setattr(Pictures, "patches", noted)
     run.groups(pictures)
     assert [sum(size for asked, size in drawn if asked == one) for one in (True, False)] == [2, 2]
+
+
+def test_without_scenes_every_second_group_is_of_photographs_and_art_and_pays_for_its_grid(picture_folder, tmp_path):
+    recipe = Recipe("e", 2, 4, pages=3, patch_sides=(16,), psnr_share=1.0, comb=0.02, **SHAPE)
+    recipe = replace(recipe, batch=4, clean_groups=2, damaged=4, damaged_groups=2)
+    pictures, run = Pictures(picture_folder, tmp_path / "cache", 2, pages=3), EvenRun(recipe, "cpu")
+    groups = [group for group, _ in run.groups(pictures)]
+    assert [isinstance(group, Photos) for group in groups] == [False, True, False, True]
+    group = groups[1]
+    dots = group.clean.clone()
+    dots[:, :, ::2, ::2] = 1.0 - dots[:, :, ::2, ::2]
+    plain = recipe.loss(0, dots, group.clean)
+    assert run.loss(dots, group) > plain + 0.001
+    assert run.loss(dots, groups[0]) == recipe.loss(0, dots, groups[0].clean)
+    assert run.step_on(pictures).isfinite()
 
 
 def test_a_folder_without_photographs_and_art_is_refused(picture_folder, tmp_path):

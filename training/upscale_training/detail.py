@@ -10,6 +10,7 @@ look_gates.py says whether what comes of it may ship.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from .data import Pictures
 from .mixture import Group
 from .scenes import scene_groups
 from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out
-from .train import SCENES, Recipe, Run, go_on, options, prepare, summed, team
+from .train import SCENES, Plan, Recipe, Run, go_on, options, prepare, summed, team
 
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
 # weave for it, and did. More than the original's is too much from SPECK on, one level: flat places stay flat.
@@ -40,7 +41,8 @@ class Photos(Group):
 
 
 class CrispRun(Run):
-    """Asks for contrast as the original has it, for no grid, and what a critic wants where the recipe has one."""
+    """Asks photographs for contrast as the original has it, for no grid, and what a critic wants where the recipe has
+    one; the other groups as ever."""
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
@@ -67,6 +69,11 @@ class CrispRun(Run):
         if self.critic:
             self.critic.load_state_dict(state["critic"])
             self.judging.load_state_dict(state["judging"])
+
+    def loss(self, output: Tensor, group: Group) -> Tensor:
+        if isinstance(group, Photos):
+            return self.crisp_loss(output, group)
+        return self.recipe.loss(self.step, output, group.clean)
 
     def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
         recipe, output = self.recipe, output.float()
@@ -121,10 +128,21 @@ class DetailRun(CrispRun):
         photos = [Photos(**vars(group)) for group in some(pictures.textured_only(), asked)]
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
 
-    def loss(self, output: Tensor, group: Group) -> Tensor:
-        if isinstance(group, Photos):
-            return self.crisp_loss(output, group)
-        return self.recipe.loss(self.step, output, group.clean)
+
+class EvenRun(CrispRun):
+    """For recipes without scenes: every second group is of photographs and art, the others as ever."""
+
+    def plan(self) -> Plan:
+        return [(photos(draw) if place % 2 else draw, size) for place, (draw, size) in enumerate(super().plan())]
+
+
+def photos(draw: Callable[..., Group]) -> Callable[..., Group]:
+    """Draws the same of photographs and art alone."""
+
+    def drawn(pictures: Pictures, *others: object) -> Photos:
+        return Photos(**vars(draw(pictures.textured_only(), *others)))
+
+    return drawn
 
 
 def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:
@@ -180,7 +198,8 @@ def main() -> None:
     arguments = parser.parse_args()
     recipe = prepare(arguments)
     pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
-    go_on(DetailRun(recipe, arguments.device, arguments.compile), pictures, arguments)
+    kind = DetailRun if recipe.scenes else EvenRun
+    go_on(kind(recipe, arguments.device, arguments.compile), pictures, arguments)
 
 
 if __name__ == "__main__":
