@@ -1,17 +1,24 @@
 //! Rows that others have locked: who waits, who passes by, who is put off.
 
-use upscale_core::{RequestId, Scale, TaskState, limits};
+use tokio_postgres::Client;
+use upscale_core::{AccountId, RequestId, Scale, TaskState, limits};
 
 use super::{assert_unavailable, outsider, postgres};
-use crate::conformance::setting::{example, idempotency_key};
+use crate::conformance::setting::{Setting, example, idempotency_key};
+
+/// Someone else's session that holds this account's row.
+async fn holding(at: &Setting, account: &AccountId) -> Client {
+    let other = outsider(at).await;
+    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
+    other.batch_execute(&lock).await.unwrap();
+    other
+}
 
 #[tokio::test]
 async fn an_account_locked_elsewhere_is_unavailable_and_the_others_go_on() {
     let Some(at) = postgres().await else { return };
     let (locked, free) = (at.account_for(1).await, at.account_for(1).await);
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{locked}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
+    let other = holding(&at, &locked).await;
     let (key, request) = (idempotency_key("the key"), RequestId::random().unwrap());
     let order = example(Scale::X2);
     let waits = at.store.tasks().create(&locked, &key, &order, &request);
@@ -35,9 +42,7 @@ async fn an_order_that_ends_at_its_claim_is_left_to_the_next_one_while_its_accou
     let task = at.accepted(&account, "refused").await.id;
     at.home
         .tamper("UPDATE task SET source_url = 'https://localhost/a.png'");
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
+    let other = holding(&at, &account).await;
     assert_eq!(at.store.tasks().claim("worker", 1, &[]).await.unwrap(), []);
     assert_eq!(at.task(&account, &task).await.state, TaskState::Processing);
     other.batch_execute("ROLLBACK").await.unwrap();
@@ -51,9 +56,7 @@ async fn an_order_that_ends_at_its_claim_is_left_to_the_next_one_while_its_accou
 async fn a_caller_that_goes_away_leaves_nothing_behind_and_no_connection_unusable() {
     let Some(at) = postgres().await else { return };
     let account = at.account_for(1).await;
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
+    let other = holding(&at, &account).await;
     // More of them than there are connections.
     for n in 0..20 {
         let key = format!("key {n}");
@@ -82,9 +85,7 @@ async fn a_reaper_that_waits_for_an_account_holds_no_job() {
     at.home.tamper(&format!(
         "UPDATE job SET deadline_at = deadline_at + 1 WHERE task_id = '{ahead}'"
     ));
-    let other = outsider(&at).await;
-    let lock = format!("BEGIN; SELECT 1 FROM account WHERE id = '{account}' FOR UPDATE");
-    other.batch_execute(&lock).await.unwrap();
+    let other = holding(&at, &account).await;
     let third = outsider(&at).await;
     let waiting = async {
         let waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
