@@ -24,7 +24,7 @@ struct Room {
     never: &'static [&'static str],
 }
 
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 13] = [
     Room {
         name: "upscale_core",
         sees: &[],
@@ -105,6 +105,17 @@ const ROOMS: [Room; 12] = [
             "upscale_pipeline",
         ],
         never: &["tokio", "axum", "hyper", "rusqlite"],
+    },
+    Room {
+        name: "upscale_fuzz",
+        sees: &[
+            "upscale_core",
+            "upscale_engine",
+            "upscale_image",
+            "upscale_pipeline",
+            "upscale_worker",
+        ],
+        never: &["axum", "rusqlite"],
     },
     Room {
         name: "upscale_client",

@@ -8,9 +8,9 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../../../fuzz/properties/frame.rs"]
+#[path = "../../upscale_fuzz/fuzz_targets/properties/frame.rs"]
 mod frame;
-#[path = "../../../fuzz/properties/guard.rs"]
+#[path = "../../upscale_fuzz/fuzz_targets/properties/guard.rs"]
 mod guard;
 
 use std::net::IpAddr;

@@ -8,14 +8,13 @@ use url::Url;
 use super::pages::{Page, all, normal, read, root};
 
 /// Folders of the project whose paths, where a page names one in code, must exist.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 7] = [
     "crates/",
     "docs/",
     "checks/",
     "packages/",
     "training/",
     "clients/",
-    "fuzz/",
     "bench/",
 ];
 

@@ -14,7 +14,7 @@ const RESULT_BYTES_MAX: u64 = 4_096;
 const SOURCE_BYTES_MAX: usize = 20 * 1024 * 1024;
 
 /// Both directions of the same bytes.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     check_answer(bytes);
     check_job(bytes);
 }

@@ -11,7 +11,7 @@ use upscale_worker::{Guard, Ipv6Net, redirected};
 const ANSWER_BYTES: usize = 17;
 
 /// The first line is the URL, the second a redirect, the rest what the name resolves to.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |&byte| byte == b'\n');
     let mut text = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let (url, location) = (text(), text());

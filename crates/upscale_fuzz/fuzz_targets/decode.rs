@@ -13,7 +13,15 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let pixels = source.color.width() as u64 * source.color.height() as u64;
     assert!(pixels > 0 && pixels <= PIXELS_MAX);
-    for plane in [Some(&source.color), source.alpha.as_ref()].into_iter().flatten() {
-        assert!(plane.samples().iter().all(|sample| (0.0..=1.0).contains(sample)));
+    for plane in [Some(&source.color), source.alpha.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        assert!(
+            plane
+                .samples()
+                .iter()
+                .all(|sample| (0.0..=1.0).contains(sample))
+        );
     }
 });
