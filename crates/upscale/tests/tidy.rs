@@ -235,7 +235,7 @@ fn is_comment(line: &str) -> bool {
 }
 
 #[test]
-fn there_are_twelve_rooms_and_each_sees_only_what_it_may() {
+fn every_room_sees_only_what_it_may() {
     let mut names: Vec<String> = fs::read_dir(root().join("crates"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

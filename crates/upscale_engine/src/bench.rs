@@ -13,7 +13,7 @@ use crate::engine::EngineOptions;
 use crate::error::{ModelError, UpscaleError};
 use crate::kernel_set::KernelSet;
 use crate::network::{Network, PICTURE};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanLayer};
 use crate::shapes::{Random, Shape};
 use crate::upscale::upscale;
 
@@ -114,7 +114,7 @@ impl Bench {
         }
         let processor = (processor_seconds() - before) / seconds.len() as f64;
         seconds.sort_by(f64::total_cmp);
-        let in_words = plan.layers.iter().any(|layer| layer.words.is_some());
+        let in_words = plan.layers.iter().any(PlanLayer::is_in_integers);
         let precision = if in_words {
             "16-bit integers"
         } else {

@@ -103,7 +103,8 @@ mod tests {
 
     use super::*;
     use crate::kernel_set::KernelSet;
-    use crate::ranges::{NOISES, SOFTNESSES};
+    use crate::plan::PlanLayer;
+    use crate::ranges::{KEPT, NOISES, SOFTNESSES};
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
 
     /// [`DIFFERENCE_MAX`] of restoring networks under the hardest of conditions, such as the heaviest JPEG whose noise is
@@ -170,7 +171,7 @@ mod tests {
     /// The largest of all numbers of these networks under these conditions.
     fn table(networks: &[Network], conditions: &[Condition]) -> Table {
         let kernels = KernelSet::best().kernels().unwrap();
-        let mut table = vec![[0.0; 64]; networks[0].layers.len()];
+        let mut table = vec![[0.0; KEPT]; networks[0].layers.len()];
         for (network, condition) in networks
             .iter()
             .flat_map(|n| conditions.iter().map(move |c| (n, c)))
@@ -251,10 +252,7 @@ mod tests {
                 });
                 let network = network.folded(condition(upto(200.0), subsampling, estimate));
                 let fast = fast_plan(&network, kernels);
-                assert!(
-                    fast.layers.iter().any(|layer| layer.words.is_some()),
-                    "{name}"
-                );
+                assert!(fast.layers.iter().any(PlanLayer::is_in_integers), "{name}");
                 let exact = run(&Plan::new(&network, kernels), &picture());
                 worst = worst.max(difference(&run(&fast, &picture()), &exact));
             }

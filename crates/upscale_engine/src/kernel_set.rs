@@ -5,6 +5,8 @@ use upscale_simd::{InstructionSet, Kernels};
 /// A choice of kernels, by instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelSet {
+    /// x86-64 with AVX-512 and VNNI, and AMX for bytes: 16-bit integers without Winograd.
+    Amx,
     /// x86-64 with AVX-512F, BW, DQ, VL.
     Avx512,
     /// x86-64 with AVX2 and FMA.
@@ -19,7 +21,8 @@ pub enum KernelSet {
 
 impl KernelSet {
     /// All of them, fastest first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
+        Self::Amx,
         Self::Avx512,
         Self::Avx2,
         Self::Neon,
@@ -27,7 +30,7 @@ impl KernelSet {
         Self::Reference,
     ];
 
-    /// The set of that name: `avx512`, `avx2`, `neon`, `portable` or `reference`.
+    /// The set of that name: `amx`, `avx512`, `avx2`, `neon`, `portable` or `reference`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.name() == name)
@@ -37,6 +40,7 @@ impl KernelSet {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Amx => "amx",
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
             Self::Neon => "neon",
@@ -61,6 +65,7 @@ impl KernelSet {
     /// Its kernels; none where the CPU lacks the set, and for the reference, which has no kernels.
     pub(crate) fn kernels(self) -> Option<Kernels> {
         let set = match self {
+            Self::Amx => InstructionSet::Amx,
             Self::Avx512 => InstructionSet::Avx512,
             Self::Avx2 => InstructionSet::Avx2,
             Self::Neon => InstructionSet::Neon,

@@ -14,6 +14,7 @@ mod calibrate;
 mod checkpoint;
 mod conditioning;
 mod device;
+mod direct;
 mod engine;
 mod ensemble;
 mod error;

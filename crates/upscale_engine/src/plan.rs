@@ -3,6 +3,7 @@
 
 use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, Weights};
 
+use crate::direct::{DIRECT_DEPTH_MIN, Direct};
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 use crate::ranges::{Observed, Ranges};
 use crate::words::{DEPTH_MAX, Words};
@@ -63,6 +64,8 @@ pub(crate) struct PlanLayer {
     pub(crate) bias: Vec<f32>,
     /// Scales and weights where its products are taken in 16-bit integers.
     pub(crate) words: Option<Words>,
+    /// The same without Winograd, on tile registers.
+    pub(crate) direct: Option<Direct>,
     panels: Vec<usize>,
     weights: Buffer,
 }
@@ -99,12 +102,23 @@ impl Plan {
         let last = self.layers.len() - 1;
         for (index, layer) in self.layers.iter_mut().enumerate() {
             let is_plain = layer.method == Method::Winograd && !layer.is_interleaved;
-            if index < last && is_plain && layer.depth <= DEPTH_MAX {
+            if index < last && is_plain {
                 let shape = (&layer.panels[..], layer.depth);
                 let of = (ranges, index);
-                layer.words = Words::new(of, &layer.weights, shape, self.kernels);
+                let is_deep = layer.depth >= DIRECT_DEPTH_MIN && layer.enlarged == 1;
+                match self.kernels.tiles().filter(|_| is_deep) {
+                    Some(tiles) => {
+                        let finish = (&layer.activation, &layer.combine[..]);
+                        let taps = &layer.weights;
+                        layer.direct = Direct::new(tiles, of, taps, shape, finish);
+                    }
+                    None if layer.depth <= DEPTH_MAX => {
+                        layer.words = Words::new(of, &layer.weights, shape, self.kernels);
+                    }
+                    None => {}
+                }
             }
-            if layer.words.is_some() {
+            if layer.is_in_integers() {
                 layer.weights = Buffer::zeroed(0);
             }
         }
@@ -130,7 +144,12 @@ impl PlanLayer {
 
     /// Whether its weights are transformed anew for every band.
     pub(crate) fn has_taps(&self) -> bool {
-        self.method == Method::Winograd && self.words.is_none()
+        self.method == Method::Winograd && !self.is_in_integers()
+    }
+
+    /// Whether its products are taken in 16-bit integers.
+    pub(crate) fn is_in_integers(&self) -> bool {
+        self.words.is_some() || self.direct.is_some()
     }
 
     /// A matrix of pairs of 16-bit integers.
@@ -220,6 +239,7 @@ fn plan_layer(
         combine: layer.combine.clone(),
         bias,
         words: None,
+        direct: None,
         panels,
         weights,
     }
@@ -325,7 +345,7 @@ impl Source<'_> {
 }
 
 /// Index of weight `(k, n)` in a matrix laid out panel after panel, each `[depth][panel]`.
-fn place(panels: &[usize], depth: usize, k: usize, n: usize) -> usize {
+pub(crate) fn place(panels: &[usize], depth: usize, k: usize, n: usize) -> usize {
     let mut first = 0;
     for &panel in panels {
         if n < first + panel {

@@ -13,8 +13,10 @@ use crate::winograd::{POSITIONS, WINDOW};
 pub(crate) const WORD_MAX: f32 = 32_767.0;
 /// How much larger than was ever noted an input may be before its tile is scaled down.
 const HEADROOM: f32 = 1.5;
-/// Bytes of a layer in a file: a number in single precision, little-endian, for every position.
-const LAYER_BYTES: usize = 4 * POSITIONS;
+/// What is kept of a layer: a number for every position, and one for its inputs before they are transformed.
+pub(crate) const KEPT: usize = POSITIONS + 1;
+/// Bytes of a layer in a file: numbers in single precision, little-endian.
+const LAYER_BYTES: usize = 4 * KEPT;
 /// Levels of noise that restoring networks have ranges for.
 pub(crate) const NOISES: [f32; 4] = [0.0, 4.0, 12.0, Estimate::NOISE_MAX];
 /// Pixels of softness, likewise; a table for each pair, noise by noise. One table for all made the
@@ -22,15 +24,16 @@ pub(crate) const NOISES: [f32; 4] = [0.0, 4.0, 12.0, Estimate::NOISE_MAX];
 pub(crate) const SOFTNESSES: [f32; 4] = [0.0, 0.6, 1.3, Estimate::SOFTNESS_MAX];
 const TABLES: usize = NOISES.len() * SOFTNESSES.len();
 
-/// The largest magnitude of each layer's transformed inputs at every position; zeros for layers that have none.
-pub(crate) type Table = Vec<[f32; POSITIONS]>;
+/// The largest magnitude of each layer's transformed inputs at every position, and last of the inputs; zeros for layers that
+/// have none.
+pub(crate) type Table = Vec<[f32; KEPT]>;
 
 /// One table, or one for each pair of [`NOISES`] and [`SOFTNESSES`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranges(pub(crate) Vec<Table>);
 
 /// Takes note of them from several threads, as bits: those of numbers that are not negative have the same order.
-pub(crate) struct Observed(Vec<[AtomicU32; POSITIONS]>);
+pub(crate) struct Observed(Vec<[AtomicU32; KEPT]>);
 
 impl Observed {
     pub(crate) fn new(layers: usize) -> Self {
@@ -40,12 +43,18 @@ impl Observed {
 
     /// Notes the transformed inputs of some tiles.
     pub(crate) fn note(&self, layer: usize, shape: &Products, products: &[f32], depth: usize) {
-        for (position, largest) in self.0[layer].iter().enumerate() {
+        for (position, largest) in self.0[layer].iter().take(POSITIONS).enumerate() {
             let rows = products[shape.position(position)..].chunks(shape.tile_stride);
-            let values = rows.take(shape.tiles).flat_map(|row| &row[..depth]);
-            let found = values.fold(0.0_f32, |found, value| found.max(value.abs()));
-            largest.fetch_max(found.to_bits(), Ordering::Relaxed);
+            note(
+                largest,
+                rows.take(shape.tiles).flat_map(|row| &row[..depth]),
+            );
         }
+    }
+
+    /// Notes inputs before they are transformed.
+    pub(crate) fn note_inputs(&self, layer: usize, numbers: &[f32]) {
+        note(&self.0[layer][POSITIONS], numbers);
     }
 
     /// What was noted.
@@ -54,6 +63,12 @@ impl Observed {
         let layers = self.0.iter().map(|layer| layer.each_ref().map(magnitude));
         layers.collect()
     }
+}
+
+fn note<'a>(largest: &AtomicU32, values: impl IntoIterator<Item = &'a f32>) {
+    let values = values.into_iter();
+    let found = values.fold(0.0_f32, |found, value| found.max(value.abs()));
+    largest.fetch_max(found.to_bits(), Ordering::Relaxed);
 }
 
 impl Ranges {
@@ -86,7 +101,7 @@ impl Ranges {
             nearest(&NOISES, estimate.noise),
             nearest(&SOFTNESSES, estimate.softness),
         );
-        let mut table = vec![[0.0; POSITIONS]; self.0[0].len()];
+        let mut table = vec![[0.0; KEPT]; self.0[0].len()];
         for (row, share) in noise {
             for (column, other) in softness {
                 let from = self.0[row * SOFTNESSES.len() + column].as_flattened();
@@ -101,21 +116,35 @@ impl Ranges {
     /// What scales an input up to 16 bits at every position, by the first table; none where nothing was noted that scales
     /// could be made of.
     pub(crate) fn input_scales(&self, layer: usize) -> Option<[f32; POSITIONS]> {
-        let magnitudes = self.0.first()?.get(layer)?;
+        let (magnitudes, _) = self.0.first()?.get(layer)?.split_first_chunk()?;
         let largest = magnitudes.iter().copied().fold(0.0, f32::max);
-        let usual = largest.is_normal() && largest < 1e30;
         // A position at which nothing was seen has a range all the same.
-        usual.then(|| magnitudes.map(|m| WORD_MAX / (HEADROOM * m.max(largest / 1024.0))))
+        is_usual(largest)
+            .then(|| magnitudes.map(|m| WORD_MAX / (HEADROOM * m.max(largest / 1024.0))))
+    }
+
+    /// What scales an input of a layer up to at most `most`, by the first table; none where nothing was noted that it could be
+    /// made of.
+    pub(crate) fn input_scale(&self, layer: usize, most: f32) -> Option<f32> {
+        let largest = self.0.first()?.get(layer)?[POSITIONS];
+        is_usual(largest).then_some(most / (HEADROOM * largest))
     }
 
     /// The same for a network whose kernels lie on their side, as `turned.rs` makes it.
     pub(crate) fn turned(mut self) -> Self {
         for layer in self.0.iter_mut().flatten() {
             let before = *layer;
-            *layer = std::array::from_fn(|at| before[at % WINDOW * WINDOW + at / WINDOW]);
+            for (at, magnitude) in layer.iter_mut().take(POSITIONS).enumerate() {
+                *magnitude = before[at % WINDOW * WINDOW + at / WINDOW];
+            }
         }
         self
     }
+}
+
+/// Whether scales can be made of such a magnitude.
+fn is_usual(largest: f32) -> bool {
+    largest.is_normal() && largest < 1e30
 }
 
 /// The steps below and above a value, each with its share; the last two for what lies beyond them.
@@ -136,21 +165,21 @@ mod tests {
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    fn counted() -> [f32; POSITIONS] {
+    fn counted() -> [f32; KEPT] {
         std::array::from_fn(|at| at as f32)
     }
 
     #[test]
     fn a_file_gives_what_was_written() {
         for tables in [1, TABLES] {
-            let ranges = Ranges(vec![vec![counted(), [0.5; POSITIONS]]; tables]);
+            let ranges = Ranges(vec![vec![counted(), [0.5; KEPT]]; tables]);
             assert_eq!(Ranges::parse(&bytes(&ranges), 2).unwrap(), ranges);
         }
         let short = bytes(&Ranges(vec![vec![counted()]]));
         let error = Ranges::parse(&short, 3).unwrap_err().to_string();
         assert_eq!(
             error,
-            "the model file cannot be used: ranges of 256 bytes; 3 layers have 768, or 16 times that"
+            "the model file cannot be used: ranges of 260 bytes; 3 layers have 780, or 16 times that"
         );
         assert!(Ranges::parse(&[], 0).is_err());
     }
@@ -158,14 +187,15 @@ mod tests {
     #[test]
     fn rows_become_columns_and_come_back() {
         let ranges = Ranges(vec![vec![counted()]]);
-        assert_eq!(ranges.clone().turned().0[0][0][1], 8.0);
+        let turned = ranges.clone().turned().0[0][0];
+        assert_eq!([turned[1], turned[POSITIONS]], [8.0, 64.0]);
         assert_eq!(ranges.clone().turned().turned(), ranges);
     }
 
     /// Table n holds n everywhere, so that a value says which tables it came from.
     #[test]
     fn between_the_steps_lies_their_mean() {
-        let ranges = Ranges((0..TABLES).map(|n| vec![[n as f32; POSITIONS]]).collect());
+        let ranges = Ranges((0..TABLES).map(|n| vec![[n as f32; KEPT]]).collect());
         let at = |noise, softness| {
             let found = ranges.at(Some(Estimate {
                 noise,

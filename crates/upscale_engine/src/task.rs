@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use upscale_simd::{
-    Ahead, Beside, Buffer, Computation, Input, Lanes, Output, ReadLease, Start, WriteLease,
-    multiply_in_place, multiply_into,
+    Ahead, Beside, Buffer, Computation, Input, Lanes, Output, ReadLease, SplitRows, Start,
+    WriteLease, multiply_in_place, multiply_into,
 };
 
 use crate::finish::{Joined, finish_row};
@@ -12,12 +12,13 @@ use crate::job::{Job, Span, Ticket};
 use crate::network::{Map, PICTURE};
 use crate::plan::{Method, PlanLayer};
 use crate::products::Products;
+use crate::ranges::{Observed, WORD_MAX};
 use crate::schedule::Work;
 use crate::tiles;
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW};
 use crate::word_tiles;
 use crate::words::{Words, transform_row};
-use crate::{narrow, picture, shuffle};
+use crate::{direct, narrow, picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
 const GATHER: usize = 48;
@@ -28,6 +29,8 @@ pub(crate) struct Scratch {
     pub(crate) products: Buffer,
     /// Powers of two by which tiles were scaled down to fit 16-bit integers.
     pub(crate) tile_scales: Vec<f32>,
+    /// Bytes of the rows that a row of tiles reads.
+    pub(crate) split: SplitRows,
     /// What is fetched while products are computed.
     pub(crate) ahead: Ahead,
     /// Rows of the matrix kernel, or gathered source pixels.
@@ -42,13 +45,15 @@ impl Scratch {
         let tiles = job.extent.segment_tiles;
         let all_tiles = tiles * job.extent.task_rows;
         let tiled = job.plan.layers.iter();
-        let tiled = tiled.filter(|layer| layer.method == Method::Winograd);
+        let tiled =
+            tiled.filter(|layer| layer.method == Method::Winograd && layer.direct.is_none());
         let products =
             tiled.map(|layer| Products::new(all_tiles, layer.depth, layer.channels).size());
         let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
         Self {
             products: Buffer::zeroed(products.max().unwrap_or(0)),
             tile_scales: Vec::new(),
+            split: SplitRows::default(),
             ahead: Ahead::default(),
             rows: Vec::new(),
             last: Buffer::zeroed(TILE * tiles * TILE * last),
@@ -219,7 +224,7 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     }
 }
 
-/// 3x3 over maps, up to the 64 products of every tile; one row of tiles after another.
+/// 3x3 over maps, up to the 64 products of every tile; one row of tiles after another. None of a layer that has no transforms.
 #[inline(always)]
 fn products<L: Lanes>(
     lanes: L,
@@ -231,6 +236,9 @@ fn products<L: Lanes>(
     let layer = &job.plan.layers[span.layer];
     let all_tiles = tiles.len() * span.row_count;
     let shape = Products::new(all_tiles, layer.depth, layer.channels);
+    if layer.direct.is_some() {
+        return shape;
+    }
     if let Some(words) = &layer.words {
         word_products(lanes, (job, span, layer), &shape, (words, tiles), scratch);
         return shape;
@@ -243,6 +251,7 @@ fn products<L: Lanes>(
     }
     if let Some(observed) = &job.plan.observed {
         observed.note(span.layer, &shape, &scratch.products, layer.depth);
+        note_inputs(observed, (job, span, layer), tiles);
     }
     let weights = job.weights(span.weights_slot);
     let narrow = job.narrow(layer);
@@ -261,6 +270,22 @@ fn products<L: Lanes>(
         multiply_in_place::<L, false>(lanes, rows, all_tiles, matrix, start, beside);
     }
     shape
+}
+
+/// Notes what the tiles read, before it is transformed.
+fn note_inputs(
+    observed: &Observed,
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
+    tiles: &Range<usize>,
+) {
+    let rows = (0..span.row_count).map(|row| span.row(row));
+    for (row, &map) in rows.flat_map(|row| layer.inputs.iter().map(move |map| (row, map))) {
+        let (rows, (at, channels)) = window(job, &row, map, tiles.start);
+        let pixels = tiles.len() * TILE / layer.enlarged + 2;
+        for row in rows {
+            observed.note_inputs(span.layer, &row[at..row.len().min(at + pixels * channels)]);
+        }
+    }
 }
 
 /// All input maps of a segment of one row of tiles, as many tiles as `shape` has, from `first_tile` on.
@@ -359,7 +384,7 @@ fn transform_word_row<L: Lanes>(
     let to = (&mut *products, &mut *largest);
     transform_word_inputs(lanes, place, shape, tiles.start, &words.input_scales, to);
     for (tile, found) in largest.iter_mut().enumerate() {
-        let scale = word_tiles::tile_scale(*found);
+        let scale = word_tiles::tile_scale(*found, WORD_MAX);
         if scale != 1.0 {
             let scales = words.input_scales.map(|one| one * scale);
             let to = (&mut products[tile * shape.tile_stride..], &mut [0.0][..]);
@@ -404,17 +429,22 @@ fn winograd<L: Lanes>(
     layer: &PlanLayer,
 ) {
     let (tiles, pixels) = columns(job, span);
-    let shape = products(lanes, job, scratch, span, &tiles);
-    let row_shape = shape.of_row(tiles.len());
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);
+    let shape = products(lanes, job, scratch, span, &tiles);
+    let row_shape = shape.of_row(tiles.len());
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
         let joined = Joined::all(job, span, layer);
         let mut output = output_rows(job, span, layer);
         let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
-        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
         let to = (&joined[..], place, &mut rows[..]);
+        if let Some(direct) = &layer.direct {
+            let of = (job, span, layer, direct);
+            direct::row(lanes, of, (&tiles, pixels.len()), scratch, to);
+            continue;
+        }
+        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
         transform_outputs(lanes, &row_shape, (input, pixels.len()), (job, layer), to);
     }
 }

@@ -4,17 +4,16 @@
 use upscale_simd::{CHANNEL_UNIT, Lanes, ReadLease};
 
 use crate::products::Products;
-use crate::ranges::WORD_MAX;
 use crate::winograd::{POSITIONS, TILE, WINDOW, columns, crosswise, inputs, outputs};
 use crate::words::Words;
 
-/// What makes a tile with such a largest magnitude fit: 1 or a power of two below. NaN where nothing does.
-pub(crate) fn tile_scale(largest: f32) -> f32 {
-    if largest <= WORD_MAX {
+/// What brings a tile with such a largest magnitude down to `most`: 1 or a power of two below. NaN where nothing does.
+pub(crate) fn tile_scale(largest: f32, most: f32) -> f32 {
+    if largest <= most {
         return 1.0;
     }
     match largest.is_finite() {
-        true => (WORD_MAX / largest).log2().floor().exp2(),
+        true => (most / largest).log2().floor().exp2(),
         false => f32::NAN,
     }
 }

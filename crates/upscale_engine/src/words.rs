@@ -305,7 +305,8 @@ mod tests {
     fn every_set_has_the_same_sums_as_the_plain_one() {
         let source = noise(37, 23, 1.0);
         let fast = KernelSet::ALL.into_iter().filter_map(KernelSet::kernels);
-        let fast = fast.filter(|kernels| kernels.has_words());
+        // With tile registers no layer goes through Winograd: `direct.rs` has its own.
+        let fast = fast.filter(|kernels| kernels.has_words() && kernels.tiles().is_none());
         let plain = KernelSet::Portable.kernels();
         let outputs = fast.chain(plain);
         let outputs: Vec<_> = outputs
@@ -328,9 +329,9 @@ mod tests {
         let (given, expected) = (run(&fast, &source), run(&exact, &source));
         let differ = given.iter().zip(&expected).map(|(a, b)| (a - b).abs());
         assert!(differ.fold(0.0, f32::max) < 0.2);
-        assert_eq!(tile_scale(32_767.0), 1.0);
-        assert_eq!(tile_scale(32_768.0), 0.5);
-        assert!(tile_scale(f32::INFINITY).is_nan());
+        assert_eq!(tile_scale(32_767.0, WORD_MAX), 1.0);
+        assert_eq!(tile_scale(32_768.0, WORD_MAX), 0.5);
+        assert!(tile_scale(f32::INFINITY, WORD_MAX).is_nan());
     }
 
     #[test]
@@ -342,10 +343,14 @@ mod tests {
             blocks: 10,
         };
         let spoilt = fast_plan(&gated.network(2, 1), kernels);
-        assert!(words(&spoilt).is_empty());
+        let in_integers = |plan: &Plan| {
+            let layers = plan.layers.iter();
+            layers.filter(|layer| layer.is_in_integers()).count()
+        };
+        assert_eq!(in_integers(&spoilt), 0);
         if kernels.has_words() {
             let fast = fast_plan(&SHAPE.network(4, 1), kernels);
-            assert_eq!(words(&fast).len(), 3);
+            assert_eq!(in_integers(&fast), 3);
         }
     }
 }

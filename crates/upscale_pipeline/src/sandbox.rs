@@ -21,6 +21,8 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+use upscale_engine::KernelSet;
+
 pub use self::parts::{Missing, Part, Parts, Report};
 
 /// The exit status of a child whose sandbox lacks a part that its order requires: the machine's fault, not the picture's
@@ -83,6 +85,7 @@ pub fn enter(entry: &Entry) -> Result<Report, SandboxError> {
     report.add(Part::MemoryLast, become_first_to_go());
     find_clock();
     find_overcommit();
+    find_kernels();
     if let Some(uid) = entry.uid {
         report.add(Part::OwnUser, become_user(uid));
     }
@@ -126,6 +129,11 @@ pub fn confine_device_process() -> Result<(), SandboxError> {
         .and_then(Ruleset::create)
         .and_then(RulesetCreated::restrict_self);
     Ok(())
+}
+
+/// Kernels on tile registers ask the system for them (arch_prctl(2)), once a process: afterwards that call is forbidden.
+fn find_kernels() {
+    black_box(KernelSet::best());
 }
 
 /// The first look at a clock finds the kernel's own page for it (vDSO), before Linux 6.4 by opening `/proc/self/auxv`: in

@@ -83,7 +83,7 @@ impl Ahead {
     }
 
     /// The next `lines` cache lines; nothing is left of runs that are shorter.
-    fn take(&mut self, lines: usize) -> Option<*const f32> {
+    pub(crate) fn take(&mut self, lines: usize) -> Option<*const f32> {
         let (first, count) = self.runs.last_mut()?;
         let (given, numbers) = (*first, lines * CHANNEL_UNIT);
         if *count <= numbers {

@@ -5,12 +5,15 @@ use crate::lanes::{Computation, Lanes, Registers};
 #[cfg(target_arch = "aarch64")]
 use crate::neon::Neon;
 use crate::portable::Portable;
+use crate::tiles::Tiles;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2::Avx2, avx512::Avx512};
 
 /// An instruction set that there are kernels for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionSet {
+    /// x86-64 with AVX-512 and VNNI, and AMX for bytes.
+    Amx,
     /// x86-64 with AVX-512F, BW, DQ, VL.
     Avx512,
     /// x86-64 with AVX2 and FMA.
@@ -28,6 +31,8 @@ pub struct Kernels(Token);
 #[derive(Debug, Clone, Copy)]
 enum Token {
     #[cfg(target_arch = "x86_64")]
+    Amx(Avx512, Tiles),
+    #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
@@ -41,6 +46,11 @@ impl Kernels {
     #[must_use]
     pub fn find(set: InstructionSet) -> Option<Self> {
         let token = match set {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Amx => Avx512::detect()
+                .filter(|lanes| lanes.has_words())
+                .zip(Tiles::detect())
+                .map(|(lanes, tiles)| Token::Amx(lanes, tiles)),
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512 => Avx512::detect().map(Token::Avx512),
             #[cfg(target_arch = "x86_64")]
@@ -58,7 +68,7 @@ impl Kernels {
     pub fn call<C: Computation>(self, computation: C) -> C::Output {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Token::Avx512(lanes) => lanes.call(computation),
+            Token::Amx(lanes, _) | Token::Avx512(lanes) => lanes.call(computation),
             #[cfg(target_arch = "x86_64")]
             Token::Avx2(lanes) => lanes.call(computation),
             #[cfg(target_arch = "aarch64")]
@@ -77,6 +87,16 @@ impl Kernels {
     #[must_use]
     pub fn has_words(self) -> bool {
         self.call(HasWords)
+    }
+
+    /// Tile registers, where the set has them.
+    #[must_use]
+    pub fn tiles(self) -> Option<Tiles> {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Token::Amx(_, tiles) => Some(tiles),
+            _ => None,
+        }
     }
 
     /// Multiply-adds and nothing else, to measure the peak; gives the operations done, two for each.

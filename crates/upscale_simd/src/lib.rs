@@ -26,6 +26,7 @@ mod leases;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod tiles;
 
 pub use buffer::Buffer;
 pub use denormals::FlushDenormals;
@@ -36,3 +37,4 @@ pub use kernels::{InstructionSet, Kernels, widened};
 pub use lanes::{Computation, Lanes};
 pub use leases::{ReadLease, SharedRows, WriteLease};
 pub use portable::Portable;
+pub use tiles::{Line, PIXEL_UNIT, SPLIT_MAX, SplitRows, SplitWeights, Tiles};

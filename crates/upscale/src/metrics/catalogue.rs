@@ -56,7 +56,7 @@ const STATUSES: &[&str] = &[
     "200", "201", "202", "206", "303", "304", "400", "401", "402", "403", "404", "405", "409",
     "410", "416", "421", "422", "429", "431", "500", "503", "504", "none",
 ];
-const KERNELS: &[&str] = &["avx512", "avx2", "neon", "portable", "reference"];
+const KERNELS: &[&str] = &["amx", "avx512", "avx2", "neon", "portable", "reference"];
 const INVARIANTS: &[&str] = &[
     "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14",
 ];

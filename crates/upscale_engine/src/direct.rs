@@ -1,0 +1,315 @@
+//! 3x3 layers in 16-bit integers without Winograd, where the CPU multiplies bytes on tile registers: five times as many
+//! products, each at an eighth of the cost, and no transforms. Numbers are scaled by one number a layer, made of `ranges.rs`,
+//! and rounded.
+//!
+//! A number that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
+//! as in `words.rs`, so that results stay the same however a picture is cut.
+
+use std::ops::Range;
+
+use upscale_simd::{
+    Ahead, CHANNEL_UNIT, Lanes, Line, ReadLease, SPLIT_MAX, SplitRows, SplitWeights, Tiles,
+};
+
+use crate::finish::{Joined, finish_row};
+use crate::job::{Job, Span};
+use crate::network::{Activation, Combine};
+use crate::plan::{PlanLayer, place};
+use crate::ranges::Ranges;
+use crate::task::Scratch;
+use crate::winograd::{TILE, WINDOW};
+use crate::word_tiles::tile_scale;
+
+/// Layers that read fewer channels go through Winograd: a step of a tile register takes 64 at a time, and 48 cost as much.
+pub(crate) const DIRECT_DEPTH_MIN: usize = 64;
+
+/// A layer's scale and weights.
+pub(crate) struct Direct {
+    tiles: Tiles,
+    /// Multiplies an input.
+    scale: f32,
+    weights: SplitWeights,
+    /// What sums below zero are multiplied by; 1 where [`finish_row`] has more to do than that.
+    slopes: Vec<f32>,
+    is_finished: bool,
+}
+
+impl Direct {
+    /// Layer `layer` of a network whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where the
+    /// layer has to stay in single precision.
+    pub(crate) fn new(
+        tiles: Tiles,
+        (ranges, layer): (&Ranges, usize),
+        taps: &[f32],
+        (panels, depth): (&[usize], usize),
+        (activation, combine): (&Activation, &[Combine]),
+    ) -> Option<Self> {
+        let channels: usize = panels.iter().sum();
+        let weight = |tap: usize, k: usize, n: usize| {
+            taps[tap * depth * channels + place(panels, depth, k, n)]
+        };
+        let slopes = match activation {
+            _ if !combine.is_empty() => None,
+            Activation::None => Some(vec![1.0; channels]),
+            Activation::Relu => Some(vec![0.0; channels]),
+            Activation::Prelu(slopes) => Some(slopes.clone()),
+            Activation::Silu | Activation::Mish => None,
+        };
+        Some(Self {
+            is_finished: slopes.is_some(),
+            slopes: slopes.unwrap_or_else(|| vec![1.0; channels]),
+            tiles,
+            scale: ranges.input_scale(layer, SPLIT_MAX)?,
+            weights: SplitWeights::new((depth, channels), weight)?,
+        })
+    }
+}
+
+/// The rows that a row of tiles reads of each input map, and what they are to the layer.
+struct Windows<'a> {
+    /// Rows, place of the first tile's window in them (in numbers), and channels.
+    maps: Vec<([ReadLease<'a>; WINDOW], usize, usize)>,
+    /// Rows that are needed: two more than come out.
+    rows: usize,
+    depth: usize,
+}
+
+impl Windows<'_> {
+    /// The pixels of a map from `first` on, in each row.
+    fn pixels(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> impl Iterator<Item = (usize, usize, &[f32], usize)> {
+        let mut channel = 0;
+        self.maps.iter().flat_map(move |(rows, at, channels)| {
+            let start = at + first * channels;
+            let from = channel;
+            channel += channels;
+            let rows = rows.iter().take(self.rows).enumerate();
+            rows.map(move |(row, numbers)| {
+                (
+                    row,
+                    from,
+                    &numbers[start..start + count * channels],
+                    *channels,
+                )
+            })
+        })
+    }
+
+    /// `count` pixels from `first` on, as bytes; gives the largest magnitude, scaled.
+    fn split(
+        &self,
+        direct: &Direct,
+        scale: f32,
+        (first, count): (usize, usize),
+        to: &mut SplitRows,
+    ) -> f32 {
+        to.resize(self.rows, count, self.depth);
+        let mut largest = 0.0_f32;
+        for (row, channel, numbers, channels) in self.pixels(first, count) {
+            let found = direct
+                .tiles
+                .split((numbers, channels), scale, to, (row, channel));
+            largest = if found > largest || found.is_nan() {
+                found
+            } else {
+                largest
+            };
+        }
+        largest
+    }
+}
+
+/// One segment of one row of tiles: sums, finished, into `rows`; `place` is the first pixel's in the rows of maps that join.
+#[inline(always)]
+pub(crate) fn row<L: Lanes>(
+    lanes: L,
+    (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
+    (tiles, width): (&Range<usize>, usize),
+    scratch: &mut Scratch,
+    (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
+) {
+    let maps = layer.inputs.iter().map(|&map| {
+        let channels = job.plan.maps[map];
+        let first = job.place(job.plan.factors[map], tiles.start * TILE) - 1;
+        (
+            job.window(layer, map, span.tile_row),
+            first * channels,
+            channels,
+        )
+    });
+    let windows = Windows {
+        maps: maps.collect(),
+        rows: rows.len() + 2,
+        depth: layer.depth,
+    };
+    let Scratch { split, ahead, .. } = scratch;
+    let largest = windows.split(direct, direct.scale, (0, width + 2), split);
+    let fits = largest <= SPLIT_MAX;
+    let all = (layer, direct, direct.scale);
+    convolve(all, (rows, width), (split, ahead));
+    if !fits {
+        scale_tiles_down(&windows, (layer, direct), width, (split, ahead), rows);
+    }
+    if direct.is_finished {
+        return;
+    }
+    for (row, output) in rows.iter_mut().enumerate() {
+        let output = &mut output[..width * layer.channels];
+        finish_row(lanes, layer, output, joined, row, place);
+    }
+}
+
+/// All output channels of some rows; 16 after another, so that their weights stay in the first cache.
+fn convolve(
+    (layer, direct, scale): (&PlanLayer, &Direct, f32),
+    (rows, width): (&mut [&mut [f32]], usize),
+    (split, ahead): (&SplitRows, &mut Ahead),
+) {
+    let (tiles, weights) = (direct.tiles, &direct.weights);
+    let line = Line {
+        scale,
+        bias: &layer.bias,
+        slopes: &direct.slopes,
+    };
+    for block in 0..layer.channels / CHANNEL_UNIT {
+        for (pair, rows) in rows.chunks_mut(2).enumerate() {
+            let place = (2 * pair, block);
+            tiles.convolve(split, weights, line, place, (rows, width), ahead);
+        }
+    }
+}
+
+/// Computes those tiles anew whose inputs do not fit.
+fn scale_tiles_down(
+    windows: &Windows<'_>,
+    (layer, direct): (&PlanLayer, &Direct),
+    width: usize,
+    (scratch, ahead): (&mut SplitRows, &mut Ahead),
+    rows: &mut [&mut [f32]],
+) {
+    for x in (0..width).step_by(TILE) {
+        let count = TILE.min(width - x);
+        let largest = windows.split(direct, direct.scale, (x, count + 2), scratch);
+        let factor = tile_scale(largest, SPLIT_MAX);
+        if factor == 1.0 {
+            continue;
+        }
+        let scale = direct.scale * factor;
+        windows.split(direct, scale, (x, count + 2), scratch);
+        let rows = rows.iter_mut().map(|row| &mut row[x * layer.channels..]);
+        let mut rows: Vec<&mut [f32]> = rows.collect();
+        convolve((layer, direct, scale), (&mut rows, count), (scratch, ahead));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use upscale_core::{Pixels, Rows};
+    use upscale_simd::Kernels;
+
+    use crate::kernel_set::KernelSet;
+    use crate::network::Network;
+    use crate::plan::Plan;
+    use crate::ranges::{Observed, Ranges};
+    use crate::shapes::{Random, Shape};
+    use crate::upscale::upscale;
+
+    fn here() -> Option<Kernels> {
+        let kernels = KernelSet::Amx.kernels();
+        if kernels.is_none() {
+            eprintln!("left out: this CPU or system has no tile registers");
+        }
+        kernels
+    }
+
+    fn noise(width: usize, height: usize, largest: f32) -> Pixels {
+        let mut random = Random(9);
+        let samples = (0..width * height * 3).map(|_| largest * random.unit());
+        Pixels::new(width, height, 3, samples.collect()).unwrap()
+    }
+
+    fn run(plan: &Plan, source: &Pixels) -> Vec<f32> {
+        let mut output = Vec::new();
+        let mut sink = |rows: Rows<'_>| {
+            output.extend_from_slice(rows.samples);
+            ControlFlow::Continue(())
+        };
+        upscale(plan, source, 2, &mut sink, &|| false).unwrap();
+        output
+    }
+
+    /// In single precision, and in integers whose scales come from a picture with colours up to 1.
+    fn plans(network: &Network, kernels: Kernels) -> [Plan; 2] {
+        let mut exact = Plan::new(network, kernels);
+        exact.observed = Some(Observed::new(exact.layers.len()));
+        run(&exact, &noise(30, 24, 1.0));
+        let ranges = Ranges(vec![exact.observed.take().unwrap().table()]);
+        let integers = Plan::new(network, kernels).with_words(&ranges);
+        assert!(integers.layers.iter().any(|layer| layer.direct.is_some()));
+        [exact, integers]
+    }
+
+    fn furthest(a: &[f32], b: &[f32]) -> f32 {
+        assert_eq!(a.len(), b.len());
+        let differ = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+        differ.fold(0.0, |most, one| {
+            if one.is_nan() {
+                one
+            } else {
+                f32::max(most, one)
+            }
+        })
+    }
+
+    /// Concatenated and joined maps, PReLU, thin pictures, and what is narrower than a block of pixels.
+    #[test]
+    fn integers_are_close_to_single_precision() {
+        let Some(kernels) = here() else { return };
+        let compact = Shape::Compact {
+            channels: 64,
+            convs: 3,
+        };
+        let rrdb = Shape::Rrdb {
+            channels: 64,
+            growth: 32,
+            blocks: 1,
+        };
+        for shape in [compact, rrdb] {
+            let [exact, integers] = plans(&shape.network(2, 1), kernels);
+            for (width, height) in [(61, 40), (16, 6), (1, 50), (50, 1), (1, 1), (7, 13)] {
+                let source = noise(width, height, 1.0);
+                let differ = furthest(&run(&exact, &source), &run(&integers, &source));
+                assert!(differ < 1e-3, "{shape:?}, {width} x {height}: {differ}");
+            }
+        }
+    }
+
+    /// What is bright beyond all scales costs its own tile some bits, and its neighbours none.
+    #[test]
+    fn numbers_beyond_all_scales_are_not_cut() {
+        let Some(kernels) = here() else { return };
+        let shape = Shape::Compact {
+            channels: 64,
+            convs: 3,
+        };
+        let [exact, integers] = plans(&shape.network(4, 1), kernels);
+        let bright = noise(20, 20, 50.0);
+        let differ = furthest(&run(&exact, &bright), &run(&integers, &bright));
+        assert!(differ < 0.05, "{differ}");
+        let usual = noise(60, 60, 1.0);
+        let mut samples = usual.samples().to_vec();
+        samples[..3].fill(50.0);
+        let one = Pixels::new(60, 60, 3, samples).unwrap();
+        let (given, before) = (run(&integers, &one), run(&integers, &usual));
+        let differ = furthest(&run(&exact, &one), &given);
+        assert!(differ < 0.05, "{differ}");
+        // Four layers of 3x3, in tiles of six: nothing reaches further than pixel 24 of the source.
+        let row = 60 * 4 * 3;
+        assert_eq!(given[30 * 4 * row..], before[30 * 4 * row..]);
+    }
+}

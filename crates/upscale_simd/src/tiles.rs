@@ -1,0 +1,256 @@
+//! AMX: 3x3 convolutions of 16-bit integers on tile registers, which hold 16 rows of 64 bytes and multiply bytes only
+//! (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
+//!
+//! A 16-bit integer is 256 times a high byte plus a low byte, both signed. Of the four products of two such numbers three
+//! are taken: high by high, and high by low both ways. Low by low is left out; it is at most 2^14 where a product goes to 2^30.
+//! Sums are exact 32-bit integers, so the order in which they are taken changes no bit.
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "tiles/absent.rs"]
+mod amx;
+mod bytes;
+
+use self::bytes::Bytes;
+use crate::{Ahead, CHANNEL_UNIT};
+
+/// The largest magnitude whose high byte is one: 127 * 256 + 127.
+pub const SPLIT_MAX: f32 = 32_639.0;
+/// Rows of a tile register: pixels of a row of the picture that are computed at a time.
+pub const PIXEL_UNIT: usize = 16;
+/// Bytes of a row of a tile register: input channels that are multiplied at a time.
+const ROW_BYTES: usize = 64;
+/// Input channels at most. Sums cannot overflow below 7,281: two products of 2^14 for each channel and tap.
+const DEPTH_MAX: usize = 1024;
+const TAPS: usize = 9;
+
+/// Proof that the CPU has AMX for bytes and the system lets this process use it: only [`Tiles::detect`] makes one.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiles(amx::Granted);
+
+/// Weights of a 3x3 layer as 16-bit integers, split into bytes and laid out as tile registers read them.
+pub struct SplitWeights {
+    /// `[16 output channels][tap][chunk][high, low][4 input channels][output channel][input channel]`.
+    bytes: Bytes,
+    /// What a weight of each output channel was multiplied by; 0 where all of them are zero.
+    scales: Vec<f32>,
+    depth: usize,
+    chunks: Chunks,
+}
+
+/// How input channels are cut: equal chunks, the last one filled up with zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Chunks {
+    channels: usize,
+    count: usize,
+}
+
+impl Chunks {
+    fn new(depth: usize) -> Self {
+        Self {
+            channels: depth.min(ROW_BYTES),
+            count: depth.div_ceil(ROW_BYTES),
+        }
+    }
+
+    /// Bytes of a chunk's weights for 16 output channels, high or low.
+    fn matrix(self) -> usize {
+        self.channels * CHANNEL_UNIT
+    }
+}
+
+/// Rows of pixels split into bytes: `depth` bytes a pixel, `pixel_bytes` from the beginning of one to that of the next, so that
+/// none lies in two cache lines but for whole chunks, and `row_bytes` from row to row.
+#[derive(Default)]
+pub struct SplitRows {
+    high: Bytes,
+    low: Bytes,
+    row_bytes: usize,
+    pixel_bytes: usize,
+    depth: usize,
+}
+
+impl SplitWeights {
+    /// `weight` gives the weight of a tap (row-major) from an input channel below `depth` to an output channel below `channels`.
+    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024. None where it is not, or a weight is not finite.
+    #[must_use]
+    pub fn new(
+        (depth, channels): (usize, usize),
+        weight: impl Fn(usize, usize, usize) -> f32,
+    ) -> Option<Self> {
+        let is_whole = |count: usize| count > 0 && count.is_multiple_of(CHANNEL_UNIT);
+        if !is_whole(depth) || !is_whole(channels) || depth > DEPTH_MAX {
+            return None;
+        }
+        let chunks = Chunks::new(depth);
+        let mut split = Self {
+            bytes: Bytes::zeroed(
+                channels / CHANNEL_UNIT * TAPS * chunks.count * 2 * chunks.matrix(),
+            ),
+            scales: Vec::with_capacity(channels),
+            depth,
+            chunks,
+        };
+        let mut column = vec![0.0; TAPS * depth];
+        for n in 0..channels {
+            for (at, number) in column.iter_mut().enumerate() {
+                *number = weight(at / depth, at % depth, n);
+            }
+            split.scales.push(scale_of(&column)?);
+            split.store(&column, n);
+        }
+        Some(split)
+    }
+
+    /// The weights `[tap][input channel]` of output channel `n`, scaled and split.
+    fn store(&mut self, column: &[f32], n: usize) {
+        let (scale, low) = (self.scales[n], self.chunks.matrix());
+        for (tap, numbers) in column.chunks_exact(self.depth).enumerate() {
+            for (chunk, numbers) in numbers.chunks(self.chunks.channels).enumerate() {
+                let first = self.place(tap, chunk * self.chunks.channels, n);
+                for (k, number) in numbers.iter().enumerate() {
+                    let at = first + k / 4 * ROW_BYTES + k % 4;
+                    let bytes = halves((number * scale).round_ties_even() as i32);
+                    [self.bytes[at], self.bytes[at + low]] = bytes;
+                }
+            }
+        }
+    }
+
+    /// Where the high byte of a weight stands.
+    fn place(&self, tap: usize, k: usize, n: usize) -> usize {
+        let (chunk, k) = (k / self.chunks.channels, k % self.chunks.channels);
+        let matrices = self.matrices(n / CHANNEL_UNIT, tap) + chunk * 2 * self.chunks.matrix();
+        matrices + k / 4 * ROW_BYTES + n % CHANNEL_UNIT * 4 + k % 4
+    }
+
+    /// Where a tap's bytes of 16 output channels begin.
+    fn matrices(&self, block: usize, tap: usize) -> usize {
+        (block * TAPS + tap) * self.chunks.count * 2 * self.chunks.matrix()
+    }
+}
+
+impl SplitRows {
+    /// Makes room for `rows` rows of `width` pixels with `depth` bytes each, and for what is read beyond the last one.
+    pub fn resize(&mut self, rows: usize, width: usize, depth: usize) {
+        self.pixel_bytes = match depth {
+            ..=16 => 16,
+            17..=32 => 32,
+            _ => depth.saturating_add(ROW_BYTES - 1) / ROW_BYTES * ROW_BYTES,
+        };
+        let row_bytes = width
+            .saturating_add(PIXEL_UNIT)
+            .saturating_mul(self.pixel_bytes);
+        self.row_bytes = row_bytes.saturating_add(ROW_BYTES - 1) / ROW_BYTES * ROW_BYTES;
+        self.depth = depth;
+        let bytes = self.row_bytes.saturating_mul(rows);
+        for plane in [&mut self.high, &mut self.low] {
+            if plane.len() < bytes {
+                *plane = Bytes::zeroed(bytes);
+            }
+        }
+    }
+}
+
+/// What becomes of sums: divided by the weights' scales and by `scale`, plus `bias`; below zero times `slopes`. Each is as long
+/// as there are output channels.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// What inputs were multiplied by.
+    pub scale: f32,
+    /// A number for each output channel.
+    pub bias: &'a [f32],
+    /// 1: nothing is changed; 0: ReLU.
+    pub slopes: &'a [f32],
+}
+
+/// What brings the largest of some weights up to [`SPLIT_MAX`]; 0 where all of them are. None where one is not finite, or so
+/// small that the scale is not.
+fn scale_of(weights: &[f32]) -> Option<f32> {
+    let largest = weights
+        .iter()
+        .fold(0.0_f32, |most, one| most.max(one.abs()));
+    let is_finite = weights.iter().all(|one| one.is_finite());
+    let scale = if largest == 0.0 {
+        0.0
+    } else {
+        SPLIT_MAX / largest
+    };
+    (is_finite && scale.is_finite()).then_some(scale)
+}
+
+/// The bytes of an integer of at most [`SPLIT_MAX`]: the nearest multiple of 256, and what is left.
+fn halves(number: i32) -> [i8; 2] {
+    [((number + 128) >> 8) as i8, number as i8]
+}
+
+impl Tiles {
+    /// Asks the system for the tile registers, once a process; none where CPU or system has none.
+    pub(crate) fn detect() -> Option<Self> {
+        amx::Granted::ask().map(Self)
+    }
+
+    /// Whole pixels of `channels` numbers each, times `scale`, become bytes of row `row`, from channel `first` of each pixel on.
+    /// Gives the largest magnitude among them, times `scale`, or what is no number; what is beyond [`SPLIT_MAX`] has no meaning as bytes.
+    ///
+    /// # Panics
+    /// When the row has no room for them, or the channels are no multiple of [`CHANNEL_UNIT`].
+    pub fn split(
+        self,
+        (numbers, channels): (&[f32], usize),
+        scale: f32,
+        rows: &mut SplitRows,
+        (row, first): (usize, usize),
+    ) -> f32 {
+        assert!(channels > 0 && channels.is_multiple_of(CHANNEL_UNIT));
+        assert!(
+            first + channels <= rows.depth
+                && numbers.len() / channels * rows.pixel_bytes <= rows.row_bytes
+        );
+        let place = row * rows.row_bytes..(row + 1) * rows.row_bytes;
+        let bytes = [&mut rows.high[place.clone()], &mut rows.low[place]];
+        // SAFETY: the token proves the features.
+        unsafe {
+            amx::split_pixels(
+                self.0,
+                (numbers, channels),
+                scale,
+                bytes,
+                (first, rows.pixel_bytes),
+            )
+        }
+    }
+
+    /// The convolution of three rows, or of four: [`CHANNEL_UNIT`] channels, from `block` times as many on, of one output row or
+    /// of two below one another. Pixel `x` of the first is made of pixels `x` to `x + 2` of input rows `row` to `row + 2`; `width`
+    /// pixels in all. Meanwhile some of `ahead` is fetched.
+    ///
+    /// # Panics
+    /// When there are fewer rows, pixels or channels, or an output row is shorter.
+    pub fn convolve(
+        self,
+        input: &SplitRows,
+        weights: &SplitWeights,
+        line: Line<'_>,
+        (row, block): (usize, usize),
+        (output, width): (&mut [&mut [f32]], usize),
+        ahead: &mut Ahead,
+    ) {
+        let (depth, channels) = (weights.depth, weights.scales.len());
+        let read = (width.next_multiple_of(PIXEL_UNIT) + 2) * input.pixel_bytes;
+        let last = (row + output.len() + 1) * input.row_bytes + read;
+        assert!(depth == input.depth);
+        assert!(line.bias.len() == channels && line.slopes.len() == channels);
+        assert!(block < channels / CHANNEL_UNIT && (1..=2).contains(&output.len()));
+        assert!(read <= input.row_bytes && last <= input.high.len() && last <= input.low.len());
+        assert!(output.iter().all(|row| row.len() >= width * channels));
+        let place = (row, block);
+        // SAFETY: the token proves the features; every row and weight that is read was looked at above, the weights by their making.
+        unsafe { amx::convolve_rows(self.0, input, weights, line, place, (output, width), ahead) }
+    }
+}
+
+#[cfg(test)]
+#[path = "tiles/tests.rs"]
+mod tests;

@@ -1,0 +1,330 @@
+//! The instructions: tile registers for the products, AVX-512 for what becomes bytes and comes of sums.
+
+use std::arch::asm;
+use std::arch::x86_64::{
+    __cpuid_count, __m512, _MM_HINT_T1, _mm_prefetch, _mm_storeu_si128, _mm512_abs_ps,
+    _mm512_add_epi32, _mm512_castps_si512, _mm512_cvtepi32_epi8, _mm512_cvtepi32_ps,
+    _mm512_cvtps_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32,
+    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_max_epu32, _mm512_set1_epi32,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srai_epi32, _mm512_storeu_ps,
+    _xgetbv,
+};
+use std::sync::OnceLock;
+
+use super::{Line, PIXEL_UNIT, ROW_BYTES, SplitRows, SplitWeights, TAPS};
+
+use crate::{Ahead, CHANNEL_UNIT};
+
+/// The CPU has the instructions, and the system gives this process the registers: only [`Granted::ask`] makes one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Granted(());
+
+impl Granted {
+    /// Asks once a process.
+    pub(super) fn ask() -> Option<Self> {
+        static FOUND: OnceLock<bool> = OnceLock::new();
+        let found = FOUND.get_or_init(|| has_instructions() && is_granted());
+        found.then_some(Self(()))
+    }
+}
+
+/// AVX-512 as the other kernels need it, and tile registers for bytes that the system saves.
+fn has_instructions() -> bool {
+    const TILE_AND_BYTES: u32 = 1 << 24 | 1 << 25;
+    const CONFIGURATION_AND_DATA: u64 = 1 << 17 | 1 << 18;
+    if crate::avx512::Avx512::detect().is_none() || !std::arch::is_x86_feature_detected!("xsave") {
+        return false;
+    }
+    if __cpuid_count(7, 0).edx & TILE_AND_BYTES != TILE_AND_BYTES {
+        return false;
+    }
+    // SAFETY: the CPU has XGETBV, and the system has switched it on: without, AVX-512 would not have been found.
+    let saved = unsafe { _xgetbv(0) };
+    saved & CONFIGURATION_AND_DATA == CONFIGURATION_AND_DATA
+}
+
+/// Linux hands out the 8 KiB of a thread's tile data to processes that ask (Documentation/arch/x86/xstate.rst).
+#[cfg(target_os = "linux")]
+fn is_granted() -> bool {
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    const XFEATURE_XTILEDATA: libc::c_long = 18;
+    // SAFETY: takes two numbers and touches no memory of this process.
+    unsafe {
+        libc::syscall(
+            libc::SYS_arch_prctl,
+            ARCH_REQ_XCOMP_PERM,
+            XFEATURE_XTILEDATA,
+        ) == 0
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_granted() -> bool {
+    false
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+pub(super) fn split_pixels(
+    _granted: Granted,
+    (numbers, channels): (&[f32], usize),
+    scale: f32,
+    [high, low]: [&mut [i8]; 2],
+    (first, pixel_bytes): (usize, usize),
+) -> f32 {
+    let scale = _mm512_set1_ps(scale);
+    // Magnitudes as bits: no number is above what is none, so none is overlooked.
+    let mut largest = _mm512_setzero_si512();
+    for (pixel, numbers) in numbers.chunks_exact(channels).enumerate() {
+        for (register, numbers) in numbers.chunks_exact(CHANNEL_UNIT).enumerate() {
+            let at = pixel * pixel_bytes + first + register * CHANNEL_UNIT;
+            let (high, low) = (
+                &mut high[at..at + CHANNEL_UNIT],
+                &mut low[at..at + CHANNEL_UNIT],
+            );
+            // SAFETY: all three slices are 16 long.
+            unsafe {
+                let value = _mm512_mul_ps(_mm512_loadu_ps(numbers.as_ptr()), scale);
+                largest = _mm512_max_epu32(_mm512_castps_si512(_mm512_abs_ps(value)), largest);
+                let value = _mm512_cvtps_epi32(value);
+                let upper = _mm512_srai_epi32::<8>(_mm512_add_epi32(value, _mm512_set1_epi32(128)));
+                _mm_storeu_si128(high.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(upper));
+                _mm_storeu_si128(low.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value));
+            }
+        }
+    }
+    f32::from_bits(_mm512_reduce_max_epu32(largest))
+}
+
+/// What `ldtilecfg` reads.
+#[repr(C, align(64))]
+struct Configuration {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+impl Configuration {
+    /// Registers 0 and 1 hold pixels, 2 and 3 weights, 4 to 7 sums.
+    fn new(depth: usize) -> Self {
+        let (mut row_bytes, mut rows) = ([0; 16], [0; 16]);
+        let pixels = (depth as u16, PIXEL_UNIT as u8);
+        let weights = (ROW_BYTES as u16, (depth / 4) as u8);
+        let sums = (ROW_BYTES as u16, PIXEL_UNIT as u8);
+        let all = [pixels, pixels, weights, weights, sums, sums, sums, sums];
+        for (register, (bytes, count)) in all.into_iter().enumerate() {
+            (row_bytes[register], rows[register]) = (bytes, count);
+        }
+        Self {
+            palette: 1,
+            start_row: 0,
+            reserved: [0; 14],
+            row_bytes,
+            rows,
+        }
+    }
+}
+
+/// Cache lines fetched with every step in depth: what a segment reads and writes is 8,000 of them, and its taps are 1,000.
+const LINES_A_STEP: usize = 8;
+
+/// Sums of 16 pixels and 16 channels.
+type Sums = [i32; PIXEL_UNIT * CHANNEL_UNIT];
+
+/// Of two rows of pixels, each high by high, then high by low.
+#[repr(C, align(64))]
+struct Block([[Sums; 2]; 2]);
+
+/// # Safety
+/// Input and output are as long as [`super::Tiles::convolve`] asks.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+pub(super) unsafe fn convolve_rows(
+    _granted: Granted,
+    input: &SplitRows,
+    weights: &SplitWeights,
+    line: Line<'_>,
+    (row, block): (usize, usize),
+    (output, width): (&mut [&mut [f32]], usize),
+    ahead: &mut Ahead,
+) {
+    let configuration = Configuration::new(weights.chunks.channels);
+    let mut sums = Block([[[0; PIXEL_UNIT * CHANNEL_UNIT]; 2]; 2]);
+    let (channels, channel) = (line.bias.len(), block * CHANNEL_UNIT);
+    let scales = &weights.scales[channel..channel + CHANNEL_UNIT];
+    // A sum of high by low counts 256 times what the integers do.
+    let units: [f32; CHANNEL_UNIT] = std::array::from_fn(|n| match scales[n] {
+        0.0 => 0.0,
+        one => 256.0 / (one * line.scale),
+    });
+    let [bias, slopes] = [line.bias, line.slopes].map(|all| &all[channel..channel + CHANNEL_UNIT]);
+    let finishing = Finishing::new(&units, bias, slopes);
+    // SAFETY: the configuration is 64 bytes of palette 1. The compiler knows no tile registers and keeps nothing in them.
+    unsafe {
+        asm!("ldtilecfg [{}]", in(reg) &configuration, options(nostack, readonly, preserves_flags));
+    };
+    for x in (0..width).step_by(PIXEL_UNIT) {
+        // Without a second row the first is computed twice.
+        let first = row * input.row_bytes + x * input.pixel_bytes;
+        let places = [first, first + (output.len() - 1) * input.row_bytes];
+        // SAFETY: the caller's promise.
+        unsafe { sum_block(input, weights, block, places, (&mut sums, ahead)) };
+        let count = PIXEL_UNIT.min(width - x);
+        for (output, sums) in output.iter_mut().zip(&sums.0) {
+            let output = &mut output[x * channels + channel..];
+            finish(sums, &finishing, output, (count, channels));
+        }
+    }
+    // SAFETY: tile registers are no one else's; released, they cost no switch of threads anything.
+    unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
+}
+
+/// Sums of 16 pixels each of two rows, whose windows begin at `places`.
+///
+/// # Safety
+/// The registers are configured for the weights' depth, and the windows of 18 pixels lie within the input.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+unsafe fn sum_block(
+    input: &SplitRows,
+    weights: &SplitWeights,
+    channels: usize,
+    places: [usize; 2],
+    (block, ahead): (&mut Block, &mut Ahead),
+) {
+    // SAFETY: reads and writes within the input and the weights by the caller's promise, and within the block.
+    unsafe {
+        asm!(
+            "tilezero tmm4",
+            "tilezero tmm5",
+            "tilezero tmm6",
+            "tilezero tmm7",
+            options(nomem, nostack, preserves_flags)
+        );
+        for (tap, chunk) in taps_and_chunks(weights.chunks.count) {
+            if let Some(line) = ahead.take(LINES_A_STEP) {
+                for line in (0..LINES_A_STEP).map(|at| line.wrapping_add(at * CHANNEL_UNIT)) {
+                    _mm_prefetch::<_MM_HINT_T1>(line.cast());
+                }
+            }
+            let offset = tap / 3 * input.row_bytes + tap % 3 * input.pixel_bytes;
+            let pixels = places.map(|place| place + offset + chunk * ROW_BYTES);
+            let matrix = weights.matrices(channels, tap) + chunk * 2 * weights.chunks.matrix();
+            let matrix = weights.bytes.as_ptr().add(matrix);
+            add_products(input, pixels, [matrix, matrix.add(weights.chunks.matrix())]);
+        }
+        let sums = block.0.as_mut_ptr().cast::<Sums>();
+        asm!(
+            "tilestored [{} + {line}*1], tmm4",
+            "tilestored [{} + {line}*1], tmm5",
+            "tilestored [{} + {line}*1], tmm6",
+            "tilestored [{} + {line}*1], tmm7",
+            in(reg) sums,
+            in(reg) sums.add(1),
+            in(reg) sums.add(2),
+            in(reg) sums.add(3),
+            line = in(reg) ROW_BYTES,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+fn taps_and_chunks(chunks: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..TAPS).flat_map(move |tap| (0..chunks).map(move |chunk| (tap, chunk)))
+}
+
+/// Three products of 16 pixels each of two rows, which begin at `pixels`, with the high and low bytes of a matrix.
+///
+/// # Safety
+/// As [`sum_block`]; the matrices are as deep as the registers are configured for.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+unsafe fn add_products(
+    input: &SplitRows,
+    [first, second]: [usize; 2],
+    [high, low]: [*const i8; 2],
+) {
+    // SAFETY: reads only, within the input and the matrices by the caller's promise.
+    unsafe {
+        asm!(
+            "tileloadd tmm2, [{high} + {line}*1]",
+            "tileloadd tmm3, [{low} + {line}*1]",
+            "tileloadd tmm0, [{first_high} + {pixel}*1]",
+            "tileloadd tmm1, [{first_low} + {pixel}*1]",
+            "tdpbssd tmm4, tmm0, tmm2",
+            "tdpbssd tmm5, tmm0, tmm3",
+            "tdpbssd tmm5, tmm1, tmm2",
+            "tileloadd tmm0, [{second_high} + {pixel}*1]",
+            "tileloadd tmm1, [{second_low} + {pixel}*1]",
+            "tdpbssd tmm6, tmm0, tmm2",
+            "tdpbssd tmm7, tmm0, tmm3",
+            "tdpbssd tmm7, tmm1, tmm2",
+            high = in(reg) high,
+            low = in(reg) low,
+            first_high = in(reg) input.high.as_ptr().add(first),
+            first_low = in(reg) input.low.as_ptr().add(first),
+            second_high = in(reg) input.high.as_ptr().add(second),
+            second_low = in(reg) input.low.as_ptr().add(second),
+            line = in(reg) ROW_BYTES,
+            pixel = in(reg) input.pixel_bytes,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+}
+
+/// What sums of 16 channels are multiplied by, and what is added.
+struct Finishing {
+    low_unit: __m512,
+    high_unit: __m512,
+    bias: __m512,
+    slopes: __m512,
+}
+
+impl Finishing {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+    fn new(units: &[f32], bias: &[f32], slopes: &[f32]) -> Self {
+        assert!(
+            [units, bias, slopes]
+                .iter()
+                .all(|all| all.len() == CHANNEL_UNIT)
+        );
+        // SAFETY: all three are 16 long.
+        let [low_unit, bias, slopes] = unsafe {
+            [
+                _mm512_loadu_ps(units.as_ptr()),
+                _mm512_loadu_ps(bias.as_ptr()),
+                _mm512_loadu_ps(slopes.as_ptr()),
+            ]
+        };
+        Self {
+            low_unit,
+            high_unit: _mm512_mul_ps(low_unit, _mm512_set1_ps(256.0)),
+            bias,
+            slopes,
+        }
+    }
+}
+
+/// Sums become numbers: 16 channels of `count` pixels, into a row with `channels` of them a pixel.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+fn finish(
+    [high, low]: &[Sums; 2],
+    by: &Finishing,
+    output: &mut [f32],
+    (count, channels): (usize, usize),
+) {
+    assert!(count <= PIXEL_UNIT);
+    let zero = _mm512_setzero_ps();
+    for pixel in 0..count {
+        let (high, low) = (&high[pixel * CHANNEL_UNIT..], &low[pixel * CHANNEL_UNIT..]);
+        let output = &mut output[pixel * channels..pixel * channels + CHANNEL_UNIT];
+        // SAFETY: there are 16 sums for each of 16 pixels, and the output is 16 long.
+        unsafe {
+            let low = _mm512_cvtepi32_ps(_mm512_loadu_si512(low.as_ptr().cast()));
+            let high = _mm512_cvtepi32_ps(_mm512_loadu_si512(high.as_ptr().cast()));
+            let low = _mm512_fmadd_ps(low, by.low_unit, by.bias);
+            let sum = _mm512_fmadd_ps(high, by.high_unit, low);
+            let positive = _mm512_max_ps(sum, zero);
+            let sum = _mm512_fmadd_ps(_mm512_min_ps(sum, zero), by.slopes, positive);
+            _mm512_storeu_ps(output.as_mut_ptr(), sum);
+        }
+    }
+}

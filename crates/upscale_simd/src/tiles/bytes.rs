@@ -1,0 +1,39 @@
+//! Bytes that begin with a cache line: a row of a tile register that lies in two lines takes twice as long to load.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::buffer::Buffer;
+
+/// A fixed count of bytes, 0 at first, and up to three more.
+pub(super) struct Bytes(Buffer);
+
+impl Bytes {
+    pub(super) fn zeroed(count: usize) -> Self {
+        Self(Buffer::zeroed(count.div_ceil(size_of::<f32>())))
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::zeroed(0)
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [i8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[i8] {
+        // SAFETY: the buffer's own memory, borrowed as it is; bytes have no alignment, and any bits are one.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), size_of_val(&self.0[..])) }
+    }
+}
+
+impl DerefMut for Bytes {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [i8] {
+        let count = size_of_val(&self.0[..]);
+        // SAFETY: as above, borrowed for this alone; any bits are a number.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+    }
+}
