@@ -61,7 +61,7 @@ impl Chunks {
 }
 
 /// Rows of pixels split into bytes: `depth` bytes a pixel, `pixel_bytes` from the beginning of one to that of the next, so that
-/// none lies in two cache lines but for whole chunks, and `row_bytes` from row to row.
+/// no chunk of it lies in two cache lines, and `row_bytes` from row to row.
 #[derive(Default)]
 pub struct SplitRows {
     high: Bytes,
@@ -238,13 +238,20 @@ impl Tiles {
         ahead: &mut Ahead,
     ) {
         let (depth, channels) = (weights.depth, weights.scales.len());
-        let read = (width.next_multiple_of(PIXEL_UNIT) + 2) * input.pixel_bytes;
-        let last = (row + output.len() + 1) * input.row_bytes + read;
+        // Whole blocks of pixels, and two beyond; nowhere if that is beyond all memory.
+        let pixels = width.saturating_add(PIXEL_UNIT - 1) / PIXEL_UNIT * PIXEL_UNIT;
+        let read = (pixels + 2).saturating_mul(input.pixel_bytes);
+        let rows = row.saturating_add(output.len() + 1);
+        let last = rows.saturating_mul(input.row_bytes).saturating_add(read);
         assert!(depth == input.depth);
         assert!(line.bias.len() == channels && line.slopes.len() == channels);
         assert!(block < channels / CHANNEL_UNIT && (1..=2).contains(&output.len()));
         assert!(read <= input.row_bytes && last <= input.high.len() && last <= input.low.len());
-        assert!(output.iter().all(|row| row.len() >= width * channels));
+        assert!(
+            output
+                .iter()
+                .all(|row| row.len() >= width.saturating_mul(channels))
+        );
         let place = (row, block);
         // SAFETY: the token proves the features; every row and weight that is read was looked at above, the weights by their making.
         unsafe { amx::convolve_rows(self.0, input, weights, line, place, (output, width), ahead) }

@@ -204,22 +204,26 @@ fn weights_that_do_not_fit_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "read <= input.row_bytes")]
-fn too_narrow_an_input_is_no_input() {
-    let Some(tiles) = here() else {
-        panic!("read <= input.row_bytes")
-    };
+fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
+    let Some(tiles) = here() else { return };
     let weights = SplitWeights::new((16, 16), |_, _, _| 1.0).unwrap();
     let mut split = SplitRows::default();
-    split.resize(3, 3, 16);
-    let mut output = [0.0; 64 * 16];
-    let to = &mut [&mut output[..]];
-    tiles.convolve(
-        &split,
-        &weights,
-        plain_line(1.0),
-        (0, 0),
-        (to, 64),
-        &mut Ahead::default(),
-    );
+    split.resize(4, 3, 16);
+    let mut output = [[0.0; 64 * 16]; 2];
+    let mut convolve = |place: (usize, usize), count: usize, width: usize| {
+        let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
+        let to = (&mut to[..count], width);
+        let call = || {
+            let ahead = &mut Ahead::default();
+            tiles.convolve(&split, &weights, plain_line(1.0), place, to, ahead);
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_ok()
+    };
+    assert!(convolve((0, 0), 2, 1) && convolve((1, 0), 1, 1));
+    assert!(!convolve((1, 0), 2, 1) && !convolve((2, 0), 1, 1) && !convolve((0, 0), 0, 1));
+    for width in [20, 64, usize::MAX / 16, usize::MAX] {
+        assert!(!convolve((0, 0), 1, width), "{width}");
+    }
+    assert!(!convolve((0, 1), 1, 1) && !convolve((0, usize::MAX), 1, 1));
+    assert!(!convolve((usize::MAX, 0), 1, 1) && !convolve((usize::MAX / 2, 0), 2, 1));
 }
