@@ -1,5 +1,5 @@
 //! 3x3 layers in 16-bit integers without Winograd, where the CPU multiplies bytes on tile registers: five times as many
-//! products, each at an eighth of the cost, and no transforms. Numbers are scaled by one number a layer, made of `ranges.rs`,
+//! products, each at a sixth of the cost, and no transforms. Numbers are scaled by one number a layer, made of `ranges.rs`,
 //! and rounded.
 //!
 //! A number that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,

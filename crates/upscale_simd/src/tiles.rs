@@ -187,6 +187,7 @@ fn halves(number: i32) -> [i8; 2] {
 
 impl Tiles {
     /// Asks the system for the tile registers, once a process; none where CPU or system has none.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn detect() -> Option<Self> {
         amx::Granted::ask().map(Self)
     }

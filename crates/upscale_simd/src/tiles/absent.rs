@@ -7,12 +7,6 @@ use crate::Ahead;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Granted {}
 
-impl Granted {
-    pub(super) fn ask() -> Option<Self> {
-        None
-    }
-}
-
 /// # Safety
 /// Cannot be called.
 pub(super) unsafe fn split_pixels(

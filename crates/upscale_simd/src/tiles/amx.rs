@@ -12,7 +12,6 @@ use std::arch::x86_64::{
 use std::sync::OnceLock;
 
 use super::{Line, PIXEL_UNIT, ROW_BYTES, SplitRows, SplitWeights, TAPS};
-
 use crate::{Ahead, CHANNEL_UNIT};
 
 /// The CPU has the instructions, and the system gives this process the registers: only [`Granted::ask`] makes one.
