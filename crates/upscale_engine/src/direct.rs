@@ -207,17 +207,12 @@ fn scale_tiles_down(
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
-    use upscale_core::{Pixels, Rows};
+    use upscale_core::Pixels;
     use upscale_simd::Kernels;
 
     use crate::kernel_set::KernelSet;
-    use crate::network::Network;
-    use crate::plan::Plan;
-    use crate::ranges::{Observed, Ranges};
-    use crate::shapes::{Random, Shape};
-    use crate::upscale::upscale;
+    use crate::shapes::Shape;
+    use crate::trials::{noise, plans, run};
 
     fn here() -> Option<Kernels> {
         let kernels = KernelSet::Amx.kernels();
@@ -225,33 +220,6 @@ mod tests {
             eprintln!("left out: this CPU or system has no tile registers");
         }
         kernels
-    }
-
-    fn noise(width: usize, height: usize, largest: f32) -> Pixels {
-        let mut random = Random(9);
-        let samples = (0..width * height * 3).map(|_| largest * random.unit());
-        Pixels::new(width, height, 3, samples.collect()).unwrap()
-    }
-
-    fn run(plan: &Plan, source: &Pixels) -> Vec<f32> {
-        let mut output = Vec::new();
-        let mut sink = |rows: Rows<'_>| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        };
-        upscale(plan, source, 2, &mut sink, &|| false).unwrap();
-        output
-    }
-
-    /// In single precision, and in integers whose scales come from a picture with colours up to 1.
-    fn plans(network: &Network, kernels: Kernels) -> [Plan; 2] {
-        let mut exact = Plan::new(network, kernels);
-        exact.observed = Some(Observed::new(exact.layers.len()));
-        run(&exact, &noise(30, 24, 1.0));
-        let ranges = Ranges(vec![exact.observed.take().unwrap().table()]);
-        let integers = Plan::new(network, kernels).with_words(&ranges);
-        assert!(integers.layers.iter().any(|layer| layer.direct.is_some()));
-        [exact, integers]
     }
 
     fn furthest(a: &[f32], b: &[f32]) -> f32 {
@@ -281,6 +249,7 @@ mod tests {
         };
         for shape in [compact, rrdb] {
             let [exact, integers] = plans(&shape.network(2, 1), kernels);
+            assert!(integers.layers.iter().any(|layer| layer.direct.is_some()));
             for (width, height) in [(61, 40), (16, 6), (1, 50), (50, 1), (1, 1), (7, 13)] {
                 let source = noise(width, height, 1.0);
                 let differ = furthest(&run(&exact, &source), &run(&integers, &source));

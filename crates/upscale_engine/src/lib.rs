@@ -47,6 +47,8 @@ mod sigmoid;
 mod sleepers;
 mod task;
 mod tiles;
+#[cfg(test)]
+mod trials;
 mod turned;
 mod upscale;
 mod winograd;

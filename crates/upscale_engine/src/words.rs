@@ -168,17 +168,12 @@ pub(crate) fn transform_row<L: Lanes>(
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
-    use upscale_core::{Pixels, Rows};
-
     use super::*;
     use crate::calibrate::fast_plan;
     use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
-    use crate::ranges::Observed;
     use crate::shapes::{Random, Shape};
-    use crate::upscale::upscale;
+    use crate::trials::{noise, plans, run};
     use crate::word_tiles::tile_scale;
 
     const SHAPE: Shape = Shape::Compact {
@@ -186,30 +181,10 @@ mod tests {
         convs: 3,
     };
 
-    fn run(plan: &Plan, source: &Pixels) -> Vec<f32> {
-        let mut output = Vec::new();
-        let mut sink = |rows: Rows<'_>| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        };
-        upscale(plan, source, 2, &mut sink, &|| false).unwrap();
-        output
-    }
-
-    fn noise(width: usize, height: usize, largest: f32) -> Pixels {
-        let mut random = Random(9);
-        let samples = (0..width * height * 3).map(|_| largest * random.unit());
-        Pixels::new(width, height, 3, samples.collect()).unwrap()
-    }
-
     /// Scales from a picture whose colours go to 1.
     fn plan_in_words(kernels: Kernels) -> Plan {
-        let network = SHAPE.network(4, 1);
-        let mut exact = Plan::new(&network, kernels);
-        exact.observed = Some(Observed::new(exact.layers.len()));
-        run(&exact, &noise(30, 24, 1.0));
-        let ranges = Ranges(vec![exact.observed.take().unwrap().table()]);
-        Plan::new(&network, kernels).with_words(&ranges)
+        let [_, integers] = plans(&SHAPE.network(4, 1), kernels);
+        integers
     }
 
     fn words(plan: &Plan) -> Vec<(usize, &Words)> {
