@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from test_network import stirred
 from upscale_training.export import card, export, golden_input, mixed, receptive_radius
 from upscale_training.look_gates import LOOKS
-from upscale_training.network import Architecture, Network, between, tier
+from upscale_training.network import Architecture, Network, between, in_bytes, tier
 from upscale_training.train import Recipe, Run
 from upscale_training.weights import load_weights, save_weights
 
@@ -86,6 +86,7 @@ def golden_holds(network: Network, golden: dict[str, torch.Tensor]) -> None:
     given = [torch.zeros(network.architecture.inputs), *golden.get("conditions", [])]
     names = ["output", *(f"output.{index}" for index in range(len(given) - 1))]
     assert set(golden) - {"conditions"} == {"input", *names}
+    network = in_bytes(network)
     for condition, name in zip(given, names, strict=True):
         torch.testing.assert_close(network.upscale(golden["input"], condition), golden[name], atol=1e-5, rtol=0.0)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from upscale_training.network import Architecture, Network, tier
+from upscale_training.network import Architecture, Network, in_bytes, tier
 from upscale_training.resize import resize
 
 LIFTED = Architecture(2, 16, 2, "lifted", "silu")
@@ -91,3 +91,17 @@ def test_what_ships_stays_in_range():
 def test_an_impossible_shape_is_refused(wrong):
     with pytest.raises(ValueError):
         Architecture(**wrong)
+
+
+def test_what_ships_has_bytes_in_its_inner_convolutions_alone():
+    network = stirred(Architecture(2, 8, 2, conditioned=True))
+    with torch.no_grad():
+        network.blocks[0].conv1.weight[3] = 0.0
+    found, before = in_bytes(network).state_dict(), network.state_dict()
+    inner = {"tail.weight", *(f"blocks.{block}.conv{conv}.weight" for block in range(2) for conv in (1, 2, 3))}
+    assert {name for name, value in before.items() if not torch.equal(found[name], value)} == inner
+    for name in inner:
+        step = before[name].abs().amax((1, 2, 3), keepdim=True) / 127.0
+        assert ((found[name] - before[name]).abs() <= 0.501 * step).all()
+        whole = found[name] / step.clamp(min=1e-30)
+        assert (whole - whole.round()).abs().max() < 1e-4

@@ -20,7 +20,7 @@ from PIL import Image
 
 from .condition import CLEAN, SILENT, UNKNOWN, told
 from .estimate import SIDE_MIN, Estimator, load_estimator
-from .network import Network
+from .network import Network, in_bytes
 from .resize import resize_8bit, to_8bit
 from .train import averaged
 from .weights import load_weights
@@ -94,8 +94,9 @@ def network_enlarger(network: Network, condition: tuple[float, ...] = CLEAN) -> 
     """`condition` is the condition input of every picture.
 
     To networks of six inputs the estimator adds noise and softness where `condition` has four numbers, as in the
-    service; where those say that nothing is known, it is silent too.
+    service; where those say that nothing is known, it is silent too. The network runs as it ships, in bytes.
     """
+    network = in_bytes(network)
     inputs = network.architecture.inputs
 
     def enlarge(small: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:

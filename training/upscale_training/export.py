@@ -21,7 +21,7 @@ from .condition import CLEAN, FILE_INPUTS, SILENT, SOURCE_INPUTS, UNKNOWN, jpeg_
 from .data import read_attribution
 from .evaluate import table
 from .look_gates import LOOKS
-from .network import Architecture, Network, between, cubic_kernel
+from .network import Architecture, Network, between, cubic_kernel, in_bytes
 from .train import Recipe, averaged
 from .weights import CONDITIONS, load_weights, save_weights
 
@@ -66,13 +66,13 @@ def golden_input(height: int = GOLDEN_HEIGHT, width: int = GOLDEN_WIDTH) -> torc
 
 
 def save_golden(network: Network, path: Path) -> None:
-    """The input and what `network` makes of it, computed in double precision, stored as float32.
+    """The input and what `network` makes of it in bytes, computed in double precision, stored as float32.
 
     `output` is of a file of which nothing is known; for a conditioned network `conditions` [n, inputs] and `output.{i}`
     follow.
     """
     exact = Network(network.architecture).double()
-    exact.load_state_dict({key: value.double() for key, value in network.state_dict().items()})
+    exact.load_state_dict({key: value.double() for key, value in in_bytes(network).state_dict().items()})
     exact.base = cubic_kernel(network.architecture.scale)
     inputs = network.architecture.inputs
     small, unknown = golden_input(), torch.tensor((*UNKNOWN, SILENT, SILENT)[:inputs])

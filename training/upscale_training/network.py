@@ -199,10 +199,28 @@ def cubic_kernel(scale: int) -> Tensor:
 def between(network: Network, layers: Network, share: float) -> Network:
     """`network` with the weights of its layers moved by `share` to those of `layers`; what has no counterpart stays.
 
-    0 is `network`; at 1 the layers are the other's, under the condition of `network`.
+    0 is `network`; at 1 the layers are the other's, under the condition of `network`. Bit by bit what the engine does
+    (`mixed.rs`), so that both round to the same bytes.
     """
-    found, others = Network(network.architecture), layers.state_dict()
-    moved = {name: torch.lerp(one, others.get(name, one), share) for name, one in network.state_dict().items()}
+    found, others, share = Network(network.architecture), layers.state_dict(), torch.tensor(share)
+    moved = {name: one + share * (others.get(name, one) - one) for name, one in network.state_dict().items()}
     found.load_state_dict(moved)
     found.by = network.by
+    return found
+
+
+@torch.no_grad()
+def in_bytes(network: Network) -> Network:
+    """What ships: weights of the inner convolutions are whole multiples, -127 to 127, of a number of each channel.
+
+    The engine does the same when it reads a file (`bytes.rs`), bit by bit.
+    """
+    found = Network(network.architecture)
+    found.load_state_dict(network.state_dict())
+    found.by = network.by
+    for conv in [*(one for block in found.blocks for one in (block.conv1, block.conv2, block.conv3)), found.tail]:
+        largest = conv.weight.abs().amax((1, 2, 3), keepdim=True)
+        # A number divided by a tensor is its reciprocal's product to PyTorch, which rounds twice.
+        scale = torch.full_like(largest, 127.0) / torch.where(largest > 0.0, largest, 1.0)
+        conv.weight.copy_((conv.weight * scale).round() * (largest / 127.0))
     return found

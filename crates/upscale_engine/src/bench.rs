@@ -81,8 +81,13 @@ impl Bench {
             | Shape::SpanPlus { .. }
             | Shape::Edsr { .. } => 2,
         };
+        let network = shape.network(scale, 1);
         Self {
-            network: shape.network(scale, 1),
+            // As what ships runs.
+            network: match shape {
+                Shape::Residual { .. } => network.in_bytes(),
+                _ => network,
+            },
             width,
             height,
             runs: 7,

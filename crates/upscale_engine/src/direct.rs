@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use upscale_simd::{
-    Ahead, CHANNEL_UNIT, Lanes, Line, ReadLease, SPLIT_MAX, SplitRows, SplitWeights, Tiles,
+    Ahead, Lanes, Line, ReadLease, SPLIT_MAX, SplitRows, SplitWeights, Tiles, Weight,
 };
 
 use crate::finish::{Joined, finish_row};
@@ -16,12 +16,12 @@ use crate::job::{Job, Span};
 use crate::network::{Activation, Combine};
 use crate::plan::{PlanLayer, place};
 use crate::ranges::Ranges;
-use crate::task::Scratch;
 use crate::winograd::{TILE, WINDOW};
 use crate::word_tiles::tile_scale;
 
-/// Layers that read fewer channels go through Winograd: a step of a tile register takes 64 at a time, and 48 cost as much.
-pub(crate) const DIRECT_DEPTH_MIN: usize = 64;
+/// Layers that read fewer channels and have weights of 16 bits go through Winograd: a step of a tile register takes 64
+/// channels at a time, and 48 cost as much.
+const WIDE_DEPTH_MIN: usize = 64;
 
 /// A layer's scale and weights.
 pub(crate) struct Direct {
@@ -35,11 +35,12 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// Layer `layer` of a network whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where the
-    /// layer has to stay in single precision.
+    /// Layer `layer` of a network whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where
+    /// Winograd is faster or the layer has to stay in single precision. Weights that are bytes are multiplied as such
+    /// (`bytes.rs`); the last layer of a network is always taken: through Winograd its errors would be the picture's.
     pub(crate) fn new(
         tiles: Tiles,
-        (ranges, layer): (&Ranges, usize),
+        (ranges, layer, is_last): (&Ranges, usize, bool),
         taps: &[f32],
         (panels, depth): (&[usize], usize),
         (activation, combine): (&Activation, &[Combine]),
@@ -48,6 +49,10 @@ impl Direct {
         let weight = |tap: usize, k: usize, n: usize| {
             taps[tap * depth * channels + place(panels, depth, k, n)]
         };
+        let shape = (depth, channels);
+        let is_wide = is_last || depth >= WIDE_DEPTH_MIN;
+        let weights = SplitWeights::new(Weight::One, shape, weight)
+            .or_else(|| is_wide.then(|| SplitWeights::new(Weight::Two, shape, weight))?)?;
         let slopes = match activation {
             _ if !combine.is_empty() => None,
             Activation::None => Some(vec![1.0; channels]),
@@ -60,7 +65,7 @@ impl Direct {
             slopes: slopes.unwrap_or_else(|| vec![1.0; channels]),
             tiles,
             scale: ranges.input_scale(layer, SPLIT_MAX)?,
-            weights: SplitWeights::new((depth, channels), weight)?,
+            weights,
         })
     }
 }
@@ -128,7 +133,7 @@ pub(crate) fn row<L: Lanes>(
     lanes: L,
     (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
     (tiles, width): (&Range<usize>, usize),
-    scratch: &mut Scratch,
+    (split, ahead): (&mut SplitRows, &mut Ahead),
     (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
 ) {
     let maps = layer.inputs.iter().map(|&map| {
@@ -145,7 +150,6 @@ pub(crate) fn row<L: Lanes>(
         rows: rows.len() + 2,
         depth: layer.depth,
     };
-    let Scratch { split, ahead, .. } = scratch;
     let largest = windows.split(direct, direct.scale, (0, width + 2), split);
     let fits = largest <= SPLIT_MAX;
     let all = (layer, direct, direct.scale);
@@ -162,7 +166,7 @@ pub(crate) fn row<L: Lanes>(
     }
 }
 
-/// All output channels of some rows; 16 after another, so that their weights stay in the first cache.
+/// All output channels of some rows; as many after another as have weights that stay in the first cache.
 fn convolve(
     (layer, direct, scale): (&PlanLayer, &Direct, f32),
     (rows, width): (&mut [&mut [f32]], usize),
@@ -174,9 +178,9 @@ fn convolve(
         bias: &layer.bias,
         slopes: &direct.slopes,
     };
-    for block in 0..layer.channels / CHANNEL_UNIT {
+    for blocks in weights.groups() {
         for (pair, rows) in rows.chunks_mut(2).enumerate() {
-            let place = (2 * pair, block);
+            let place = (2 * pair, blocks.clone());
             tiles.convolve(split, weights, line, place, (rows, width), ahead);
         }
     }

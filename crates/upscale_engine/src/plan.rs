@@ -3,7 +3,7 @@
 
 use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, Weights};
 
-use crate::direct::{DIRECT_DEPTH_MIN, Direct};
+use crate::direct::Direct;
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 use crate::ranges::{Observed, Ranges};
 use crate::words::{DEPTH_MAX, Words};
@@ -96,26 +96,17 @@ impl Plan {
 }
 
 impl Plan {
-    /// The same with 16-bit integers in all 3x3 layers over maps that are narrow enough, but for the last one: its
-    /// errors would be the picture's.
+    /// The same with integers in all 3x3 layers over maps where that is exact enough and faster.
     pub(crate) fn with_words(mut self, ranges: &Ranges) -> Self {
         let last = self.layers.len() - 1;
+        let kernels = self.kernels;
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            let is_plain = layer.method == Method::Winograd && !layer.is_interleaved;
-            if index < last && is_plain {
-                let shape = (&layer.panels[..], layer.depth);
-                let of = (ranges, index);
-                let is_deep = layer.depth >= DIRECT_DEPTH_MIN && layer.enlarged == 1;
-                match self.kernels.tiles().filter(|_| is_deep) {
-                    Some(tiles) => {
-                        let finish = (&layer.activation, &layer.combine[..]);
-                        let taps = &layer.weights;
-                        layer.direct = Direct::new(tiles, of, taps, shape, finish);
-                    }
-                    None if layer.depth <= DEPTH_MAX => {
-                        layer.words = Words::new(of, &layer.weights, shape, self.kernels);
-                    }
-                    None => {}
+            if layer.method == Method::Winograd && !layer.is_interleaved {
+                layer.direct = direct_layer(layer, (ranges, index, index == last), kernels);
+                let is_narrow = index < last && layer.depth <= DEPTH_MAX;
+                if layer.direct.is_none() && is_narrow {
+                    let shape = (&layer.panels[..], layer.depth);
+                    layer.words = Words::new((ranges, index), &layer.weights, shape, kernels);
                 }
             }
             if layer.is_in_integers() {
@@ -184,6 +175,14 @@ impl PlanLayer {
     pub(crate) fn is_wide(&self) -> bool {
         self.method != Method::Point
     }
+}
+
+/// On tile registers, where there are any.
+fn direct_layer(layer: &PlanLayer, of: (&Ranges, usize, bool), kernels: Kernels) -> Option<Direct> {
+    let tiles = kernels.tiles().filter(|_| layer.enlarged == 1)?;
+    let shape = (&layer.panels[..], layer.depth);
+    let finish = (&layer.activation, &layer.combine[..]);
+    Direct::new(tiles, of, &layer.weights, shape, finish)
 }
 
 fn padded(channels: usize) -> usize {

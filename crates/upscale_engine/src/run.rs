@@ -10,8 +10,9 @@ use upscale_simd::FlushDenormals;
 use crate::error::UpscaleError;
 use crate::job::{Job, Output, Ticket};
 use crate::schedule::{Task, Work};
+use crate::scratch::Scratch;
 use crate::sleepers::{Need, Sleepers};
-use crate::task::{Computing, Scratch};
+use crate::task::Computing;
 use crate::winograd::TILE;
 
 /// Rounds of a waiting loop before the thread sleeps: other threads are rarely late by more than a few microseconds, unless the

@@ -25,7 +25,7 @@ impl Shipped {
         look == Look::Faithful || self.crisp.is_some()
     }
 
-    /// The network in this look.
+    /// The network in this look, in bytes.
     ///
     /// # Errors
     /// [`ModelError`] when the embedded bytes do not fit this program.
@@ -35,6 +35,7 @@ impl Shipped {
         if let (Some(crisp), true) = (self.crisp, look != Look::Faithful) {
             network = network.mixed(&Network::read(crisp)?, look.crisp_share())?;
         }
+        network = network.in_bytes();
         let ranges = self.ranges.map(|file| Ranges::parse(file, layers));
         network.ranges = ranges.transpose()?;
         Ok(network)

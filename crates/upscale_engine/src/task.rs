@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use upscale_simd::{
-    Ahead, Beside, Buffer, Computation, Input, Lanes, Output, ReadLease, SplitRows, Start,
-    WriteLease, multiply_in_place, multiply_into,
+    Buffer, Computation, Input, Lanes, Output, ReadLease, Start, WriteLease, multiply_in_place,
+    multiply_into,
 };
 
 use crate::finish::{Joined, finish_row};
@@ -14,6 +14,7 @@ use crate::plan::{Method, PlanLayer};
 use crate::products::Products;
 use crate::ranges::{Observed, WORD_MAX};
 use crate::schedule::Work;
+use crate::scratch::Scratch;
 use crate::tiles;
 use crate::winograd::{BIAS_POSITION, POSITIONS, TILE, WINDOW};
 use crate::word_tiles;
@@ -22,68 +23,6 @@ use crate::{direct, narrow, picture, shuffle};
 
 /// Pixels whose 27 numbers are gathered at a time: they stay in the first cache.
 const GATHER: usize = 48;
-
-/// What one thread needs besides the maps.
-pub(crate) struct Scratch {
-    /// Winograd's inputs, then its products in the same place: `[position][tile][channel]`.
-    pub(crate) products: Buffer,
-    /// Powers of two by which tiles were scaled down to fit 16-bit integers.
-    pub(crate) tile_scales: Vec<f32>,
-    /// Bytes of the rows that a row of tiles reads.
-    pub(crate) split: SplitRows,
-    /// What is fetched while products are computed.
-    pub(crate) ahead: Ahead,
-    /// Rows of the matrix kernel, or gathered source pixels.
-    pub(crate) rows: Vec<f32>,
-    /// The last layer's rows before they are shuffled.
-    pub(crate) last: Buffer,
-    pub(crate) base: shuffle::BaseRows,
-}
-
-impl Scratch {
-    pub(crate) fn new(job: &Job<'_>) -> Self {
-        let tiles = job.extent.segment_tiles;
-        let all_tiles = tiles * job.extent.task_rows;
-        let tiled = job.plan.layers.iter();
-        let tiled =
-            tiled.filter(|layer| layer.method == Method::Winograd && layer.direct.is_none());
-        let products =
-            tiled.map(|layer| Products::new(all_tiles, layer.depth, layer.channels).size());
-        let last = job.plan.layers.last().map_or(0, |layer| layer.channels);
-        Self {
-            products: Buffer::zeroed(products.max().unwrap_or(0)),
-            tile_scales: Vec::new(),
-            split: SplitRows::default(),
-            ahead: Ahead::default(),
-            rows: Vec::new(),
-            last: Buffer::zeroed(TILE * tiles * TILE * last),
-            base: shuffle::BaseRows::default(),
-        }
-    }
-}
-
-impl Scratch {
-    /// A position's rows, to be multiplied in place, and what is needed beside them; `next` is the next position's
-    /// matrix.
-    #[inline(always)]
-    fn position<'a>(
-        &'a mut self,
-        shape: &Products,
-        position: usize,
-        next: &'a [f32],
-    ) -> (Output<'a>, Beside<'a>) {
-        let rows = Output {
-            numbers: &mut self.products[shape.position(position)..],
-            stride: shape.tile_stride,
-        };
-        let beside = Beside {
-            copy: &mut self.rows,
-            next,
-            ahead: &mut self.ahead,
-        };
-        (rows, beside)
-    }
-}
 
 /// A ticket, about to be computed.
 pub(crate) struct Computing<'a> {
@@ -432,21 +371,35 @@ fn winograd<L: Lanes>(
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);
     let shape = products(lanes, job, scratch, span, &tiles);
-    let row_shape = shape.of_row(tiles.len());
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
         let joined = Joined::all(job, span, layer);
         let mut output = output_rows(job, span, layer);
         let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
         let to = (&joined[..], place, &mut rows[..]);
-        if let Some(direct) = &layer.direct {
-            let of = (job, span, layer, direct);
-            direct::row(lanes, of, (&tiles, pixels.len()), scratch, to);
-            continue;
-        }
-        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
-        transform_outputs(lanes, &row_shape, (input, pixels.len()), (job, layer), to);
+        let from = (&shape, &tiles, first);
+        finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
     }
+}
+
+/// One row of tiles, the first of which is the `first` of the span: its sums, or what tile registers make of its inputs, finished, into rows.
+#[inline(always)]
+fn finish_tiles<L: Lanes>(
+    lanes: L,
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
+    (shape, tiles, first): (&Products, &Range<usize>, usize),
+    width: usize,
+    scratch: &mut Scratch,
+    to: (&[Joined<'_>], usize, &mut [&mut [f32]]),
+) {
+    if let Some(direct) = &layer.direct {
+        let of = (job, span, layer, direct);
+        let beside = (&mut scratch.split, &mut scratch.ahead);
+        return direct::row(lanes, of, (tiles, width), beside, to);
+    }
+    let input = sums(shape, (&scratch.products, &scratch.tile_scales), first);
+    let shape = shape.of_row(tiles.len());
+    transform_outputs(lanes, &shape, (input, width), (job, layer), to);
 }
 
 /// Products and scales of the tiles from `first` on.
@@ -481,19 +434,20 @@ fn transform_outputs<L: Lanes>(
 fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
     let (tiles, pixels) = columns(job, span);
     let shape = products(lanes, job, scratch, span, &tiles);
-    let row_shape = shape.of_row(tiles.len());
     let row_len = tiles.len() * TILE * layer.channels;
+    let mut last = std::mem::replace(&mut scratch.last, Buffer::zeroed(0));
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
         let valid = job.row_count(layer.factor, span.tile_row);
-        let rows = scratch.last.chunks_mut(row_len).take(valid);
+        let rows = last.chunks_mut(row_len).take(valid);
         let mut rows: Vec<&mut [f32]> = rows.collect();
-        let input = sums(&shape, (&scratch.products, &scratch.tile_scales), first);
         let to = (&[][..], 0, &mut rows[..]);
-        transform_outputs(lanes, &row_shape, (input, pixels.len()), (job, layer), to);
-        let (last, base) = (&scratch.last, &mut scratch.base);
+        let from = (&shape, &tiles, first);
+        finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
         for (row, values) in last.chunks(row_len).take(valid).enumerate() {
-            shuffle::write_rows(job, span, row, &pixels, (values, layer.channels), base);
+            let values = (values, layer.channels);
+            shuffle::write_rows(job, span, row, &pixels, values, &mut scratch.base);
         }
     }
+    scratch.last = last;
 }

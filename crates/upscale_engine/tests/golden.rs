@@ -42,14 +42,14 @@ fn read(name: &str) -> Vec<u8> {
 
 /// The networks for noisy and soft pictures, from the files that the build embeds.
 fn restoring(options: EngineOptions) -> Result<Engine, ModelError> {
-    let network = |name: &str| Network::read(&read(name));
+    let network = |name: &str| Ok(Network::read(&read(name))?.in_bytes());
     let (x2, x4) = ("restore-x2.safetensors", "restore-x4.safetensors");
     Engine::of(network(x2)?, network(x4)?, options)
 }
 
 /// The networks for faces, from the files that the build embeds.
 fn faces(options: EngineOptions) -> Result<Engine, ModelError> {
-    let network = |name: &str| Network::read(&read(name));
+    let network = |name: &str| Ok(Network::read(&read(name))?.in_bytes());
     let (x2, x4) = ("face-x2.safetensors", "face-x4.safetensors");
     Engine::of(network(x2)?, network(x4)?, options)
 }
@@ -115,7 +115,9 @@ fn natural(options: EngineOptions) -> Result<Engine, ModelError> {
     let network = |scale: usize| {
         let layers = Network::read(&read(&format!("crisp-x{scale}.safetensors")))?;
         let restoring = Network::read(&read(&format!("restore-x{scale}.safetensors")))?;
-        restoring.mixed(&layers, Look::Natural.crisp_share())
+        Ok(restoring
+            .mixed(&layers, Look::Natural.crisp_share())?
+            .in_bytes())
     };
     Engine::of(network(2)?, network(4)?, options)
 }

@@ -37,4 +37,4 @@ pub use kernels::{InstructionSet, Kernels, widened};
 pub use lanes::{Computation, Lanes};
 pub use leases::{ReadLease, SharedRows, WriteLease};
 pub use portable::Portable;
-pub use tiles::{Line, PIXEL_UNIT, SPLIT_MAX, SplitRows, SplitWeights, Tiles};
+pub use tiles::{BLOCKS_MAX, Line, PIXEL_UNIT, SPLIT_MAX, SplitRows, SplitWeights, Tiles, Weight};

@@ -3,6 +3,7 @@
 //!
 //! A 16-bit integer is 256 times a high byte plus a low byte, both signed. Of the four products of two such numbers three
 //! are taken: high by high, and high by low both ways. Low by low is left out; it is at most 2^14 where a product goes to 2^30.
+//! Weights of one byte take two products, high by weight and low by weight, and nothing is left out.
 //! Sums are exact 32-bit integers, so the order in which they are taken changes no bit.
 
 #[cfg(target_arch = "x86_64")]
@@ -11,6 +12,8 @@ mod amx;
 #[path = "tiles/absent.rs"]
 mod amx;
 mod bytes;
+
+use std::ops::Range;
 
 use self::bytes::Bytes;
 use crate::{Ahead, CHANNEL_UNIT};
@@ -24,12 +27,52 @@ const ROW_BYTES: usize = 64;
 /// Input channels at most. Sums cannot overflow below 7,281: two products of 2^14 for each channel and tap.
 const DEPTH_MAX: usize = 1024;
 const TAPS: usize = 9;
+/// How far from a byte a weight may be that is one: what rounding leaves when a channel's weights are scaled.
+const BYTE_OFF_MAX: f32 = 1e-3;
+/// Blocks of channels at most that are computed of some pixels before the next pixels' turn.
+pub const BLOCKS_MAX: usize = 4;
+/// Bytes of weights that stay in the first cache beside the pixels they meet.
+const KEPT_BYTES: usize = 24 << 10;
 
 /// Proof that the CPU has AMX for bytes and the system lets this process use it: only [`Tiles::detect`] makes one.
 #[derive(Debug, Clone, Copy)]
 pub struct Tiles(amx::Granted);
 
-/// Weights of a 3x3 layer as 16-bit integers, split into bytes and laid out as tile registers read them.
+/// Bytes of a weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// 8-bit integers: two thirds of the products.
+    One,
+    /// 16-bit integers.
+    Two,
+}
+
+impl Weight {
+    /// The largest magnitude.
+    fn largest(self) -> f32 {
+        match self {
+            Self::One => 127.0,
+            Self::Two => SPLIT_MAX,
+        }
+    }
+
+    /// What the second of the two sums counts.
+    fn low_unit(self) -> f32 {
+        match self {
+            Self::One => 1.0,
+            Self::Two => 256.0,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
+/// Weights of a 3x3 layer as integers, split into bytes and laid out as tile registers read them.
 pub struct SplitWeights {
     /// `[16 output channels][tap][chunk][high, low][4 input channels][output channel][input channel]`.
     bytes: Bytes,
@@ -37,6 +80,7 @@ pub struct SplitWeights {
     scales: Vec<f32>,
     depth: usize,
     chunks: Chunks,
+    weight: Weight,
 }
 
 /// How input channels are cut: equal chunks, the last one filled up with zeros.
@@ -54,7 +98,7 @@ impl Chunks {
         }
     }
 
-    /// Bytes of a chunk's weights for 16 output channels, high or low.
+    /// Bytes of a chunk's weights for 16 output channels, one of each.
     fn matrix(self) -> usize {
         self.channels * CHANNEL_UNIT
     }
@@ -73,9 +117,11 @@ pub struct SplitRows {
 
 impl SplitWeights {
     /// `weight` gives the weight of a tap (row-major) from an input channel below `depth` to an output channel below `channels`.
-    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024. None where it is not, or a weight is not finite.
+    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024. None where it is not, a weight is not finite, or those of
+    /// an output channel are no bytes where they should be: whole multiples, up to 127, of one number.
     #[must_use]
     pub fn new(
+        kind: Weight,
         (depth, channels): (usize, usize),
         weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Option<Self> {
@@ -86,21 +132,40 @@ impl SplitWeights {
         let chunks = Chunks::new(depth);
         let mut split = Self {
             bytes: Bytes::zeroed(
-                channels / CHANNEL_UNIT * TAPS * chunks.count * 2 * chunks.matrix(),
+                channels / CHANNEL_UNIT * TAPS * chunks.count * kind.bytes() * chunks.matrix(),
             ),
             scales: Vec::with_capacity(channels),
             depth,
             chunks,
+            weight: kind,
         };
         let mut column = vec![0.0; TAPS * depth];
         for n in 0..channels {
             for (at, number) in column.iter_mut().enumerate() {
                 *number = weight(at / depth, at % depth, n);
             }
-            split.scales.push(scale_of(&column)?);
+            let scale = scale_of(&column, kind)?;
+            let is_off = |number: &f32| {
+                let exact = number * scale;
+                (exact - exact.round_ties_even()).abs() > BYTE_OFF_MAX
+            };
+            if kind == Weight::One && column.iter().any(is_off) {
+                return None;
+            }
+            split.scales.push(scale);
             split.store(&column, n);
         }
         Some(split)
+    }
+
+    /// Blocks of [`CHANNEL_UNIT`] output channels in groups: those of one are best computed together, for their weights fit the first cache.
+    pub fn groups(&self) -> impl Iterator<Item = Range<usize>> {
+        let count = self.scales.len() / CHANNEL_UNIT;
+        let together = KEPT_BYTES / self.matrices(1, 0, 0);
+        let together = together.clamp(1, BLOCKS_MAX);
+        (0..count)
+            .step_by(together)
+            .map(move |first| first..count.min(first + together))
     }
 
     /// The weights `[tap][input channel]` of output channel `n`, scaled and split.
@@ -111,23 +176,29 @@ impl SplitWeights {
                 let first = self.place(tap, chunk * self.chunks.channels, n);
                 for (k, number) in numbers.iter().enumerate() {
                     let at = first + k / 4 * ROW_BYTES + k % 4;
-                    let bytes = halves((number * scale).round_ties_even() as i32);
-                    [self.bytes[at], self.bytes[at + low]] = bytes;
+                    let integer = (number * scale).round_ties_even() as i32;
+                    match self.weight {
+                        Weight::One => self.bytes[at] = integer as i8,
+                        Weight::Two => {
+                            [self.bytes[at], self.bytes[at + low]] = halves(integer);
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Where the high byte of a weight stands.
+    /// Where the first byte of a weight stands.
     fn place(&self, tap: usize, k: usize, n: usize) -> usize {
         let (chunk, k) = (k / self.chunks.channels, k % self.chunks.channels);
-        let matrices = self.matrices(n / CHANNEL_UNIT, tap) + chunk * 2 * self.chunks.matrix();
+        let matrices = self.matrices(n / CHANNEL_UNIT, tap, chunk);
         matrices + k / 4 * ROW_BYTES + n % CHANNEL_UNIT * 4 + k % 4
     }
 
-    /// Where a tap's bytes of 16 output channels begin.
-    fn matrices(&self, block: usize, tap: usize) -> usize {
-        (block * TAPS + tap) * self.chunks.count * 2 * self.chunks.matrix()
+    /// Where the bytes of a tap's chunk begin, for 16 output channels.
+    fn matrices(&self, block: usize, tap: usize, chunk: usize) -> usize {
+        let before = (block * TAPS + tap) * self.chunks.count + chunk;
+        before * self.weight.bytes() * self.chunks.matrix()
     }
 }
 
@@ -165,9 +236,9 @@ pub struct Line<'a> {
     pub slopes: &'a [f32],
 }
 
-/// What brings the largest of some weights up to [`SPLIT_MAX`]; 0 where all of them are. None where one is not finite, or so
+/// What brings the largest of some weights up to what they may be; 0 where all of them are. None where one is not finite, or so
 /// small that the scale is not.
-fn scale_of(weights: &[f32]) -> Option<f32> {
+fn scale_of(weights: &[f32], kind: Weight) -> Option<f32> {
     let largest = weights
         .iter()
         .fold(0.0_f32, |most, one| most.max(one.abs()));
@@ -175,7 +246,7 @@ fn scale_of(weights: &[f32]) -> Option<f32> {
     let scale = if largest == 0.0 {
         0.0
     } else {
-        SPLIT_MAX / largest
+        kind.largest() / largest
     };
     (is_finite && scale.is_finite()).then_some(scale)
 }
@@ -223,18 +294,18 @@ impl Tiles {
         }
     }
 
-    /// The convolution of three rows, or of four: [`CHANNEL_UNIT`] channels, from `block` times as many on, of one output row or
+    /// The convolution of three rows, or of four: some blocks of [`CHANNEL_UNIT`] channels of one output row or
     /// of two below one another. Pixel `x` of the first is made of pixels `x` to `x + 2` of input rows `row` to `row + 2`; `width`
     /// pixels in all. Meanwhile some of `ahead` is fetched.
     ///
     /// # Panics
-    /// When there are fewer rows, pixels or channels, or an output row is shorter.
+    /// When there are fewer rows, pixels or channels, more than [`BLOCKS_MAX`] blocks or none, or an output row is shorter.
     pub fn convolve(
         self,
         input: &SplitRows,
         weights: &SplitWeights,
         line: Line<'_>,
-        (row, block): (usize, usize),
+        (row, blocks): (usize, Range<usize>),
         (output, width): (&mut [&mut [f32]], usize),
         ahead: &mut Ahead,
     ) {
@@ -246,14 +317,15 @@ impl Tiles {
         let last = rows.saturating_mul(input.row_bytes).saturating_add(read);
         assert!(depth == input.depth);
         assert!(line.bias.len() == channels && line.slopes.len() == channels);
-        assert!(block < channels / CHANNEL_UNIT && (1..=2).contains(&output.len()));
+        assert!((1..=BLOCKS_MAX).contains(&blocks.len()) && blocks.end <= channels / CHANNEL_UNIT);
+        assert!((1..=2).contains(&output.len()));
         assert!(read <= input.row_bytes && last <= input.high.len() && last <= input.low.len());
         assert!(
             output
                 .iter()
                 .all(|row| row.len() >= width.saturating_mul(channels))
         );
-        let place = (row, block);
+        let place = (row, blocks);
         // SAFETY: the token proves the features; every row and weight that is read was looked at above, the weights by their making.
         unsafe { amx::convolve_rows(self.0, input, weights, line, place, (output, width), ahead) }
     }

@@ -1,5 +1,7 @@
 //! Where the architecture has no tile registers.
 
+use std::ops::Range;
+
 use super::{Line, SplitRows, SplitWeights};
 use crate::Ahead;
 
@@ -26,7 +28,7 @@ pub(super) unsafe fn convolve_rows(
     _input: &SplitRows,
     _weights: &SplitWeights,
     _line: Line<'_>,
-    _place: (usize, usize),
+    _place: (usize, Range<usize>),
     _output: (&mut [&mut [f32]], usize),
     _ahead: &mut Ahead,
 ) {

@@ -9,9 +9,10 @@ use std::arch::x86_64::{
     _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srai_epi32, _mm512_storeu_ps,
     _xgetbv,
 };
+use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{Line, PIXEL_UNIT, ROW_BYTES, SplitRows, SplitWeights, TAPS};
+use super::{BLOCKS_MAX, Line, PIXEL_UNIT, ROW_BYTES, SplitRows, SplitWeights, TAPS, Weight};
 use crate::{Ahead, CHANNEL_UNIT};
 
 /// The CPU has the instructions, and the system gives this process the registers: only [`Granted::ask`] makes one.
@@ -131,7 +132,7 @@ const LINES_A_STEP: usize = 8;
 /// Sums of 16 pixels and 16 channels.
 type Sums = [i32; PIXEL_UNIT * CHANNEL_UNIT];
 
-/// Of two rows of pixels, each high by high, then high by low.
+/// Of two rows of pixels, each the sums of high bytes, then the others.
 #[repr(C, align(64))]
 struct Block([[Sums; 2]; 2]);
 
@@ -143,21 +144,16 @@ pub(super) unsafe fn convolve_rows(
     input: &SplitRows,
     weights: &SplitWeights,
     line: Line<'_>,
-    (row, block): (usize, usize),
+    (row, blocks): (usize, Range<usize>),
     (output, width): (&mut [&mut [f32]], usize),
     ahead: &mut Ahead,
 ) {
     let configuration = Configuration::new(weights.chunks.channels);
     let mut sums = Block([[[0; PIXEL_UNIT * CHANNEL_UNIT]; 2]; 2]);
-    let (channels, channel) = (line.bias.len(), block * CHANNEL_UNIT);
-    let scales = &weights.scales[channel..channel + CHANNEL_UNIT];
-    // A sum of high by low counts 256 times what the integers do.
-    let units: [f32; CHANNEL_UNIT] = std::array::from_fn(|n| match scales[n] {
-        0.0 => 0.0,
-        one => 256.0 / (one * line.scale),
-    });
-    let [bias, slopes] = [line.bias, line.slopes].map(|all| &all[channel..channel + CHANNEL_UNIT]);
-    let finishing = Finishing::new(&units, bias, slopes);
+    let channels = line.bias.len();
+    let last = blocks.end - 1;
+    let finishing: [Finishing; BLOCKS_MAX] =
+        std::array::from_fn(|at| Finishing::new(weights, line, last.min(blocks.start + at)));
     // SAFETY: the configuration is 64 bytes of palette 1. The compiler knows no tile registers and keeps nothing in them.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &configuration, options(nostack, readonly, preserves_flags));
@@ -166,12 +162,14 @@ pub(super) unsafe fn convolve_rows(
         // Without a second row the first is computed twice.
         let first = row * input.row_bytes + x * input.pixel_bytes;
         let places = [first, first + (output.len() - 1) * input.row_bytes];
-        // SAFETY: the caller's promise.
-        unsafe { sum_block(input, weights, block, places, (&mut sums, ahead)) };
         let count = PIXEL_UNIT.min(width - x);
-        for (output, sums) in output.iter_mut().zip(&sums.0) {
-            let output = &mut output[x * channels + channel..];
-            finish(sums, &finishing, output, (count, channels));
+        for (block, finishing) in blocks.clone().zip(&finishing) {
+            // SAFETY: the caller's promise.
+            unsafe { sum_block(input, weights, block, places, (&mut sums, ahead)) };
+            for (output, sums) in output.iter_mut().zip(&sums.0) {
+                let output = &mut output[x * channels + block * CHANNEL_UNIT..];
+                finish(sums, finishing, output, (count, channels));
+            }
         }
     }
     // SAFETY: tile registers are no one else's; released, they cost no switch of threads anything.
@@ -207,9 +205,15 @@ unsafe fn sum_block(
             }
             let offset = tap / 3 * input.row_bytes + tap % 3 * input.pixel_bytes;
             let pixels = places.map(|place| place + offset + chunk * ROW_BYTES);
-            let matrix = weights.matrices(channels, tap) + chunk * 2 * weights.chunks.matrix();
+            let matrix = weights.matrices(channels, tap, chunk);
             let matrix = weights.bytes.as_ptr().add(matrix);
-            add_products(input, pixels, [matrix, matrix.add(weights.chunks.matrix())]);
+            match weights.weight {
+                Weight::One => add_two_products(input, pixels, matrix),
+                Weight::Two => {
+                    let both = [matrix, matrix.add(weights.chunks.matrix())];
+                    add_three_products(input, pixels, both);
+                }
+            }
         }
         let sums = block.0.as_mut_ptr().cast::<Sums>();
         asm!(
@@ -236,7 +240,7 @@ fn taps_and_chunks(chunks: usize) -> impl Iterator<Item = (usize, usize)> {
 /// # Safety
 /// As [`sum_block`]; the matrices are as deep as the registers are configured for.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-unsafe fn add_products(
+unsafe fn add_three_products(
     input: &SplitRows,
     [first, second]: [usize; 2],
     [high, low]: [*const i8; 2],
@@ -269,6 +273,36 @@ unsafe fn add_products(
     }
 }
 
+/// Two products of 16 pixels each of two rows, which begin at `pixels`, with a matrix.
+///
+/// # Safety
+/// As [`add_three_products`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+unsafe fn add_two_products(input: &SplitRows, [first, second]: [usize; 2], matrix: *const i8) {
+    // SAFETY: reads only, within the input and the matrix by the caller's promise.
+    unsafe {
+        asm!(
+            "tileloadd tmm2, [{matrix} + {line}*1]",
+            "tileloadd tmm0, [{first_high} + {pixel}*1]",
+            "tdpbssd tmm4, tmm0, tmm2",
+            "tileloadd tmm1, [{first_low} + {pixel}*1]",
+            "tdpbssd tmm5, tmm1, tmm2",
+            "tileloadd tmm0, [{second_high} + {pixel}*1]",
+            "tdpbssd tmm6, tmm0, tmm2",
+            "tileloadd tmm1, [{second_low} + {pixel}*1]",
+            "tdpbssd tmm7, tmm1, tmm2",
+            matrix = in(reg) matrix,
+            first_high = in(reg) input.high.as_ptr().add(first),
+            first_low = in(reg) input.low.as_ptr().add(first),
+            second_high = in(reg) input.high.as_ptr().add(second),
+            second_low = in(reg) input.low.as_ptr().add(second),
+            line = in(reg) ROW_BYTES,
+            pixel = in(reg) input.pixel_bytes,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+}
+
 /// What sums of 16 channels are multiplied by, and what is added.
 struct Finishing {
     low_unit: __m512,
@@ -278,17 +312,25 @@ struct Finishing {
 }
 
 impl Finishing {
+    /// That of 16 channels.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-    fn new(units: &[f32], bias: &[f32], slopes: &[f32]) -> Self {
-        assert!(
-            [units, bias, slopes]
-                .iter()
-                .all(|all| all.len() == CHANNEL_UNIT)
-        );
+    fn new(weights: &SplitWeights, line: Line<'_>, block: usize) -> Self {
+        let place = block * CHANNEL_UNIT..(block + 1) * CHANNEL_UNIT;
+        let units = weights.scales[place.clone()]
+            .iter()
+            .map(|&scale| match scale {
+                0.0 => 0.0,
+                one => weights.weight.low_unit() / (one * line.scale),
+            });
+        let mut low_unit = [0.0; CHANNEL_UNIT];
+        for (to, unit) in low_unit.iter_mut().zip(units) {
+            *to = unit;
+        }
+        let [bias, slopes] = [line.bias, line.slopes].map(|all| &all[place.clone()]);
         // SAFETY: all three are 16 long.
         let [low_unit, bias, slopes] = unsafe {
             [
-                _mm512_loadu_ps(units.as_ptr()),
+                _mm512_loadu_ps(low_unit.as_ptr()),
                 _mm512_loadu_ps(bias.as_ptr()),
                 _mm512_loadu_ps(slopes.as_ptr()),
             ]

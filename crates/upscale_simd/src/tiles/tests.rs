@@ -27,16 +27,20 @@ fn plain(
         let number = pixels[y + tap / 3][(x + tap % 3) * weights.depth + k] * line.scale;
         let [high, low] = halves(number.round_ties_even() as i32).map(i32::from);
         let at = weights.place(tap, k, n);
-        let (other_high, other_low) = (
-            weights.bytes[at],
-            weights.bytes[at + weights.chunks.matrix()],
-        );
-        upper += high * i32::from(other_high);
-        lower += high * i32::from(other_low) + low * i32::from(other_high);
+        let other_high = i32::from(weights.bytes[at]);
+        upper += high * other_high;
+        lower += low * other_high;
+        if weights.weight == Weight::Two {
+            lower += high * i32::from(weights.bytes[at + weights.chunks.matrix()]);
+        }
     }
+    let counts = match weights.weight {
+        Weight::One => 1.0,
+        Weight::Two => 256.0,
+    };
     let unit = match weights.scales[n] {
         0.0 => 0.0,
-        one => 256.0 / (one * line.scale),
+        one => counts / (one * line.scale),
     };
     let sum = (upper as f32).mul_add(256.0 * unit, (lower as f32).mul_add(unit, line.bias[n]));
     sum.min(0.0).mul_add(line.slopes[n], sum.max(0.0))
@@ -70,21 +74,30 @@ fn halves_are_the_number() {
 #[test]
 fn every_shape_has_the_bits_of_the_plain_sums() {
     let Some(tiles) = here() else { return };
-    for (depth, channels, rows, width) in [
+    let shapes = [
         (16, 16, 1, 1),
         (48, 48, 6, 30),
         (64, 32, 3, 16),
         (32, 64, 2, 47),
         (64, 64, 6, 17),
+        (48, 96, 2, 33),
         (96, 32, 2, 18),
         (192, 16, 3, 5),
-    ] {
+    ];
+    let kinds = [Weight::One, Weight::Two];
+    let cases = shapes
+        .iter()
+        .flat_map(|shape| kinds.map(|kind| (kind, *shape)));
+    for (kind, (depth, channels, rows, width)) in cases {
         // One output channel is all zeros.
-        let weight = |tap: usize, k: usize, n: usize| match n {
-            3 => 0.0,
-            _ => number(tap + 9 * (k + 256 * n)) * 3e-6,
+        let weight = |tap: usize, k: usize, n: usize| match (n, kind) {
+            (3, _) => 0.0,
+            (_, Weight::Two) => number(tap + 9 * (k + 256 * n)) * 3e-6,
+            // The middle tap of the first input channel has the largest byte.
+            (_, Weight::One) if (tap, k) == (4, 0) => -127.0 * 0.013,
+            (_, Weight::One) => (number(tap + 9 * (k + 256 * n)) / 257.5).round() * 0.013,
         };
-        let weights = SplitWeights::new((depth, channels), weight).unwrap();
+        let weights = SplitWeights::new(kind, (depth, channels), weight).unwrap();
         let scale = 0.7;
         let value = |y: usize, at: usize| number(y * 7_919 + at + 5) / scale;
         let row = |y| (0..(width + 2) * depth).map(|at| value(y, at)).collect();
@@ -105,8 +118,8 @@ fn every_shape_has_the_bits_of_the_plain_sums() {
         let mut output = vec![vec![f32::NAN; width * channels]; rows];
         let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
         for (pair, to) in to.chunks_mut(2).enumerate() {
-            for block in 0..channels / 16 {
-                let place = (2 * pair, block);
+            for blocks in weights.groups() {
+                let place = (2 * pair, blocks);
                 tiles.convolve(
                     &split,
                     &weights,
@@ -124,7 +137,7 @@ fn every_shape_has_the_bits_of_the_plain_sums() {
                 assert_eq!(
                     given.to_bits(),
                     expected.to_bits(),
-                    "{depth} to {channels}: {x} {y} {n}"
+                    "{kind:?}, {depth} to {channels}: {x} {y} {n}"
                 );
             }
         }
@@ -137,7 +150,7 @@ fn sums_are_those_of_the_numbers() {
     let Some(tiles) = here() else { return };
     const DEPTH: usize = 64;
     let weight = |tap: usize, k: usize, n: usize| number(tap + 9 * (k + 64 * n)) * 1e-5;
-    let weights = SplitWeights::new((DEPTH, 16), weight).unwrap();
+    let weights = SplitWeights::new(Weight::Two, (DEPTH, 16), weight).unwrap();
     let mut split = SplitRows::default();
     split.resize(3, 3, DEPTH);
     let numbers: Vec<f32> = (0..9 * DEPTH).map(|at| number(at + 77) * 0.01).collect();
@@ -150,7 +163,7 @@ fn sums_are_those_of_the_numbers() {
         &split,
         &weights,
         plain_line(100.0),
-        (0, 0),
+        (0, 0..1),
         (to, 1),
         &mut Ahead::default(),
     );
@@ -194,23 +207,41 @@ fn what_is_no_number_is_not_overlooked() {
 }
 
 #[test]
+fn bytes_are_known_by_what_they_are() {
+    let with = |one: f32, step: f32| {
+        let weight = |tap: usize, k: usize, _: usize| match (tap, k) {
+            (0, 0) => 127.0 * step,
+            (5, 3) => one * step,
+            _ => (tap as f32 - 4.0) * step,
+        };
+        SplitWeights::new(Weight::One, (16, 16), weight)
+    };
+    for step in [1.0, 0.001_234_5, 3e5] {
+        assert!(with(-126.0, step).is_some() && with(0.0, step).is_some());
+        assert!(with(0.5, step).is_none() && with(-60.1, step).is_none());
+    }
+}
+
+#[test]
 fn weights_that_do_not_fit_are_refused() {
-    assert!(SplitWeights::new((16, 16), |_, _, _| f32::NAN).is_none());
-    assert!(SplitWeights::new((16, 16), |_, _, _| f32::INFINITY).is_none());
-    assert!(SplitWeights::new((16, 16), |_, _, _| 1e-42).is_none());
+    for kind in [Weight::One, Weight::Two] {
+        for weight in [f32::NAN, f32::INFINITY, 1e-42] {
+            assert!(SplitWeights::new(kind, (16, 16), |_, _, _| weight).is_none());
+        }
+    }
     for (depth, channels) in [(1040, 16), (8, 16), (16, 8), (0, 16), (16, 0)] {
-        assert!(SplitWeights::new((depth, channels), |_, _, _| 1.0).is_none());
+        assert!(SplitWeights::new(Weight::Two, (depth, channels), |_, _, _| 1.0).is_none());
     }
 }
 
 #[test]
 fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
     let Some(tiles) = here() else { return };
-    let weights = SplitWeights::new((16, 16), |_, _, _| 1.0).unwrap();
+    let weights = SplitWeights::new(Weight::Two, (16, 16), |_, _, _| 1.0).unwrap();
     let mut split = SplitRows::default();
     split.resize(4, 3, 16);
     let mut output = [[0.0; 64 * 16]; 2];
-    let mut convolve = |place: (usize, usize), count: usize, width: usize| {
+    let mut convolve = |place: (usize, Range<usize>), count: usize, width: usize| {
         let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
         let to = (&mut to[..count], width);
         let call = || {
@@ -219,11 +250,12 @@ fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_ok()
     };
-    assert!(convolve((0, 0), 2, 1) && convolve((1, 0), 1, 1));
-    assert!(!convolve((1, 0), 2, 1) && !convolve((2, 0), 1, 1) && !convolve((0, 0), 0, 1));
+    assert!(convolve((0, 0..1), 2, 1) && convolve((1, 0..1), 1, 1));
+    assert!(!convolve((1, 0..1), 2, 1) && !convolve((2, 0..1), 1, 1));
+    assert!(!convolve((0, 0..1), 0, 1) && !convolve((0, 0..0), 1, 1));
     for width in [20, 64, usize::MAX / 16, usize::MAX] {
-        assert!(!convolve((0, 0), 1, width), "{width}");
+        assert!(!convolve((0, 0..1), 1, width), "{width}");
     }
-    assert!(!convolve((0, 1), 1, 1) && !convolve((0, usize::MAX), 1, 1));
-    assert!(!convolve((usize::MAX, 0), 1, 1) && !convolve((usize::MAX / 2, 0), 2, 1));
+    assert!(!convolve((0, 1..2), 1, 1) && !convolve((0, 0..usize::MAX), 1, 1));
+    assert!(!convolve((usize::MAX, 0..1), 1, 1) && !convolve((usize::MAX / 2, 0..1), 2, 1));
 }
