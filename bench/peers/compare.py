@@ -21,13 +21,13 @@ PRECISIONS = ["exact", "fast"]
 CLOCKS = ["seconds", "processor_seconds"]
 
 
-def prepare(folder: Path, size: int) -> None:
+def prepare(folder: Path, size: int, in_bytes: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "compact.safetensors").exists():
-        network.write_ours(folder / "compact.safetensors")
-        network.write_ncnn(folder / "compact.param", folder / "compact.bin")
+        network.write_ours(folder / "compact.safetensors", in_bytes)
+        network.write_ncnn(folder / "compact.param", folder / "compact.bin", in_bytes)
     if not (folder / f"compact-{size}.onnx").exists():
-        network.write_onnx(folder / f"compact-{size}.onnx", size)
+        network.write_onnx(folder / f"compact-{size}.onnx", size, in_bytes)
     if not (folder / f"compact-{size}-int8.xml").exists():
         command = [sys.executable, HERE / "quantize.py", folder, str(size)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -100,9 +100,11 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", help=f"of {FP32 + OTHERS + ['openvino_avx2']}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, default=5, help="measured runs of each in one round")
+    parser.add_argument("--bytes", action="store_true", help="weights of one byte, as ours are that ship, for all")
     arguments = parser.parse_args()
+    arguments.folder /= "bytes" if arguments.bytes else "."
     for size in arguments.sizes:
-        prepare(arguments.folder, size)
+        prepare(arguments.folder, size, arguments.bytes)
         for threads in arguments.threads:
             measure(arguments, size, threads)
 

@@ -13,8 +13,12 @@ CHANNELS, CONVS, SCALE = 64, 32, 4
 MACS_PER_PIXEL = 9 * (3 * CHANNELS + CONVS * CHANNELS**2 + CHANNELS * 3 * SCALE**2)
 
 
-def layers(seed: int = 1) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray | None]]:
-    """Name, weights (OIHW), bias, PReLU slopes of every convolution. Gains keep the values near 1."""
+def layers(in_bytes: bool, seed: int = 1) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Name, weights (OIHW), bias, PReLU slopes of every convolution. Gains keep the values near 1.
+
+    `in_bytes` rounds the body's weights as ours are that ship: to whole multiples, -127 to 127, of a number of each
+    output channel.
+    """
     random = np.random.default_rng(seed)
     gain = np.sqrt(2 / (1 + 0.25**2))
 
@@ -25,10 +29,13 @@ def layers(seed: int = 1) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray 
         return name, *(None if part is None else part.astype("f4") for part in (weights, bias, slope))
 
     body = [conv(f"body.{i}", CHANNELS, CHANNELS, gain, True) for i in range(CONVS)]
+    for _, weights, _, _ in body if in_bytes else []:
+        step = np.abs(weights).max(axis=(1, 2, 3), keepdims=True) / np.float32(127)
+        weights[:] = np.round(weights / step) * step
     return [conv("head", CHANNELS, 3, gain, True), *body, conv("up", 3 * SCALE**2, CHANNELS, 0.2, False)]
 
 
-def write_ours(path: Path) -> None:
+def write_ours(path: Path, in_bytes: bool) -> None:
     """safetensors: a length, a JSON header, the numbers."""
     header: dict[str, object] = {
         "__metadata__": {
@@ -37,7 +44,7 @@ def write_ours(path: Path) -> None:
         }
     }
     parts, offset = [], 0
-    for name, weights, bias, slopes in layers():
+    for name, weights, bias, slopes in layers(in_bytes):
         for part, values in (("weight", weights), ("bias", bias), ("slope", slopes)):
             if values is not None:
                 end = offset + values.nbytes
@@ -48,7 +55,7 @@ def write_ours(path: Path) -> None:
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(parts))
 
 
-def write_onnx(path: Path, size: int) -> None:
+def write_onnx(path: Path, size: int, in_bytes: bool) -> None:
     """A fixed input shape: every engine may prepare for exactly this size."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -59,7 +66,7 @@ def write_onnx(path: Path, size: int) -> None:
         constants.append(numpy_helper.from_array(values, name))
         return name
 
-    for name, weights, bias, slopes in layers():
+    for name, weights, bias, slopes in layers(in_bytes):
         inputs = [last, constant(f"{name}.weight", weights), constant(f"{name}.bias", bias)]
         nodes.append(helper.make_node("Conv", inputs, [name], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
         last = name
@@ -83,11 +90,11 @@ def write_onnx(path: Path, size: int) -> None:
     onnx.save(model, path)
 
 
-def write_ncnn(param: Path, binary: Path) -> None:
+def write_ncnn(param: Path, binary: Path, in_bytes: bool) -> None:
     """ncnn's text of layers and its raw numbers; weights carry a zero flag (float32), bias and slopes do not."""
     lines = ["Input x 0 1 x", "Split split 1 2 x x_0 x_1"]
     last, numbers = "x_0", []
-    for name, weights, bias, slopes in layers():
+    for name, weights, bias, slopes in layers(in_bytes):
         out = weights.shape[0]
         lines.append(f"Convolution {name} 1 1 {last} {name} 0={out} 1=3 4=1 5=1 6={weights.size}")
         numbers += [struct.pack("<I", 0), weights.tobytes(), bias.tobytes()]

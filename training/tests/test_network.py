@@ -102,6 +102,8 @@ def test_what_ships_has_bytes_in_its_inner_convolutions_alone():
     assert {name for name, value in before.items() if not torch.equal(found[name], value)} == inner
     for name in inner:
         step = before[name].abs().amax((1, 2, 3), keepdim=True) / 127.0
-        assert ((found[name] - before[name]).abs() <= 0.501 * step).all()
+        change = found[name] - before[name]
+        assert (change.abs() <= 1.001 * step).all()
+        assert (change.sum((2, 3), keepdim=True).abs() <= 0.501 * step).all()
         whole = found[name] / step.clamp(min=1e-30)
         assert (whole - whole.round()).abs().max() < 1e-4

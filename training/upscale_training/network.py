@@ -213,7 +213,7 @@ def between(network: Network, layers: Network, share: float) -> Network:
 def in_bytes(network: Network) -> Network:
     """What ships: weights of the inner convolutions are whole multiples, -127 to 127, of a number of each channel.
 
-    The engine does the same when it reads a file (`bytes.rs`), bit by bit.
+    The engine does the same when it reads a file (`bytes.rs`, which says why), bit by bit.
     """
     found = Network(network.architecture)
     found.load_state_dict(network.state_dict())
@@ -222,5 +222,19 @@ def in_bytes(network: Network) -> Network:
         largest = conv.weight.abs().amax((1, 2, 3), keepdim=True)
         # A number divided by a tensor is its reciprocal's product to PyTorch, which rounds twice.
         scale = torch.full_like(largest, 127.0) / torch.where(largest > 0.0, largest, 1.0)
-        conv.weight.copy_((conv.weight * scale).round() * (largest / 127.0))
+        bytes_of = rounded((conv.weight * scale).double().flatten(2)).view_as(conv.weight)
+        conv.weight.copy_(bytes_of.to(conv.weight.dtype) * (largest / 127.0))
     return found
+
+
+def rounded(exact: Tensor) -> Tensor:
+    """Kernels [outputs, inputs, 9] to integers; where a kernel's sum is off by more than a half, those are rounded the
+    other way that cost least."""
+    whole = exact.round()
+    while True:
+        off = exact - whole
+        total = off.sum(2, keepdim=True)
+        way = total.sign() * (total.abs() > 0.5)
+        if not way.any():
+            return whole
+        whole.scatter_add_(2, (off * way).argmax(2, keepdim=True), way)
