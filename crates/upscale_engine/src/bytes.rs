@@ -118,7 +118,7 @@ mod tests {
         ];
         let bytes = rounded(most);
         assert!(bytes.iter().all(|byte| byte.abs() <= 127.0), "{bytes:?}");
-        // Eight tenths too much in all: the first of those that were rounded up goes back.
+        // 1.3 too much in all: the first of those that were rounded up goes back.
         assert_eq!(bytes[2], 126.0);
     }
 }
