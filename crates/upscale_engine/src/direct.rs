@@ -1,5 +1,5 @@
-//! 3x3 layers in 16-bit integers without Winograd, where the CPU multiplies bytes on tile registers: five times as many
-//! products, each at a sixth of the cost, and no transforms. Numbers are scaled by one number a layer, made of `ranges.rs`,
+//! Layers in 16-bit integers without Winograd, where the CPU multiplies bytes on tile registers: for 3x3 five times as many
+//! products, each at a sixth of the cost, and no transforms; 1x1 layers have none anyway. Numbers are scaled by one number a layer, made of `ranges.rs`,
 //! and rounded.
 //!
 //! A number that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
@@ -13,15 +13,14 @@ use upscale_simd::{
 
 use crate::finish::{Joined, finish_row};
 use crate::job::{Job, Span};
-use crate::network::{Activation, Combine};
-use crate::plan::{PlanLayer, place};
-use crate::ranges::Ranges;
-use crate::winograd::{TILE, WINDOW};
+use crate::network::Activation;
+use crate::plan::PlanLayer;
+use crate::winograd::TILE;
 use crate::word_tiles::tile_scale;
 
 /// Layers that read fewer channels and have weights of 16 bits go through Winograd: a step of a tile register takes 64
-/// channels at a time, and 48 cost as much.
-const WIDE_DEPTH_MIN: usize = 64;
+/// channels at a time, and 32 cost as much.
+const WIDE_DEPTH_MIN: usize = 48;
 
 /// A layer's scale and weights.
 pub(crate) struct Direct {
@@ -35,26 +34,22 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// Layer `layer` of a network whose nine taps are `taps`, each `[panel][input channel][output channel]`; none where
-    /// Winograd is faster or the layer has to stay in single precision. Weights that are bytes are multiplied as such
-    /// (`bytes.rs`); the last layer of a network is always taken: through Winograd its errors would be the picture's.
+    /// `layer`, whose weight of a tap from an input channel to an output channel is `weight`, and whose inputs are multiplied by
+    /// `scale`; none where another way is faster or the layer has to stay in single precision. Weights that are bytes are
+    /// multiplied as such (`bytes.rs`); the last layer of a network is always taken: through Winograd its errors would be the picture's.
     pub(crate) fn new(
         tiles: Tiles,
-        (ranges, layer, is_last): (&Ranges, usize, bool),
-        taps: &[f32],
-        (panels, depth): (&[usize], usize),
-        (activation, combine): (&Activation, &[Combine]),
+        (layer, is_last): (&PlanLayer, bool),
+        scale: f32,
+        weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Option<Self> {
-        let channels: usize = panels.iter().sum();
-        let weight = |tap: usize, k: usize, n: usize| {
-            taps[tap * depth * channels + place(panels, depth, k, n)]
-        };
-        let shape = (depth, channels);
-        let is_wide = is_last || depth >= WIDE_DEPTH_MIN;
-        let weights = SplitWeights::new(Weight::One, shape, weight)
-            .or_else(|| is_wide.then(|| SplitWeights::new(Weight::Two, shape, weight))?)?;
-        let slopes = match activation {
-            _ if !combine.is_empty() => None,
+        let channels = layer.channels;
+        let side = if layer.is_wide() { 3 } else { 1 };
+        let split = |kind| SplitWeights::new(kind, (side, layer.depth, channels), &weight);
+        let is_worth = is_last || layer.depth >= WIDE_DEPTH_MIN;
+        let weights = split(Weight::One).or_else(|| is_worth.then(|| split(Weight::Two))?)?;
+        let slopes = match &layer.activation {
+            _ if !layer.combine.is_empty() => None,
             Activation::None => Some(vec![1.0; channels]),
             Activation::Relu => Some(vec![0.0; channels]),
             Activation::Prelu(slopes) => Some(slopes.clone()),
@@ -64,7 +59,7 @@ impl Direct {
             is_finished: slopes.is_some(),
             slopes: slopes.unwrap_or_else(|| vec![1.0; channels]),
             tiles,
-            scale: ranges.input_scale(layer, SPLIT_MAX)?,
+            scale,
             weights,
         })
     }
@@ -73,13 +68,39 @@ impl Direct {
 /// The rows that a row of tiles reads of each input map, and what they are to the layer.
 struct Windows<'a> {
     /// Rows, place of the first tile's window in them (in numbers), and channels.
-    maps: Vec<([ReadLease<'a>; WINDOW], usize, usize)>,
-    /// Rows that are needed: two more than come out.
+    maps: Vec<(Vec<ReadLease<'a>>, usize, usize)>,
+    /// Rows that are needed: as many as come out, and those around them.
     rows: usize,
+    /// Rows and pixels that are read around those that come out, on both sides together.
+    around: usize,
     depth: usize,
 }
 
-impl Windows<'_> {
+impl<'a> Windows<'a> {
+    /// What `rows` rows of the tiles from `first_tile` on read.
+    fn new(
+        (job, span, layer): (&'a Job<'_>, &Span, &PlanLayer),
+        first_tile: usize,
+        rows: usize,
+    ) -> Self {
+        let around = if layer.is_wide() { 2 } else { 0 };
+        let maps = layer.inputs.iter().map(|&map| {
+            let channels = job.plan.maps[map];
+            let first = job.place(job.plan.factors[map], first_tile * TILE) - around / 2;
+            let rows = match layer.is_wide() {
+                true => job.window(layer, map, span.tile_row).into(),
+                false => job.rows(map, span.tile_row).into(),
+            };
+            (rows, first * channels, channels)
+        });
+        Self {
+            maps: maps.collect(),
+            rows: rows + around,
+            around,
+            depth: layer.depth,
+        }
+    }
+
     /// The pixels of a map from `first` on, in each row.
     fn pixels(
         &self,
@@ -103,7 +124,7 @@ impl Windows<'_> {
         })
     }
 
-    /// `count` pixels from `first` on, as bytes; gives the largest magnitude, scaled.
+    /// What `count` pixels from `first` on are made of, as bytes; gives the largest magnitude, scaled.
     fn split(
         &self,
         direct: &Direct,
@@ -111,6 +132,7 @@ impl Windows<'_> {
         (first, count): (usize, usize),
         to: &mut SplitRows,
     ) -> f32 {
+        let count = count + self.around;
         to.resize(self.rows, count, self.depth);
         let mut largest = 0.0_f32;
         for (row, channel, numbers, channels) in self.pixels(first, count) {
@@ -136,21 +158,8 @@ pub(crate) fn row<L: Lanes>(
     (split, ahead): (&mut SplitRows, &mut Ahead),
     (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
 ) {
-    let maps = layer.inputs.iter().map(|&map| {
-        let channels = job.plan.maps[map];
-        let first = job.place(job.plan.factors[map], tiles.start * TILE) - 1;
-        (
-            job.window(layer, map, span.tile_row),
-            first * channels,
-            channels,
-        )
-    });
-    let windows = Windows {
-        maps: maps.collect(),
-        rows: rows.len() + 2,
-        depth: layer.depth,
-    };
-    let largest = windows.split(direct, direct.scale, (0, width + 2), split);
+    let windows = Windows::new((job, span, layer), tiles.start, rows.len());
+    let largest = windows.split(direct, direct.scale, (0, width), split);
     let fits = largest <= SPLIT_MAX;
     let all = (layer, direct, direct.scale);
     convolve(all, (rows, width), (split, ahead));
@@ -196,13 +205,13 @@ fn scale_tiles_down(
 ) {
     for x in (0..width).step_by(TILE) {
         let count = TILE.min(width - x);
-        let largest = windows.split(direct, direct.scale, (x, count + 2), scratch);
+        let largest = windows.split(direct, direct.scale, (x, count), scratch);
         let factor = tile_scale(largest, SPLIT_MAX);
         if factor == 1.0 {
             continue;
         }
         let scale = direct.scale * factor;
-        windows.split(direct, scale, (x, count + 2), scratch);
+        windows.split(direct, scale, (x, count), scratch);
         let rows = rows.iter_mut().map(|row| &mut row[x * layer.channels..]);
         let mut rows: Vec<&mut [f32]> = rows.collect();
         convolve((layer, direct, scale), (&mut rows, count), (scratch, ahead));

@@ -1,7 +1,7 @@
 //! A network made ready for one kernel set, once: channels padded to whole vectors, weights laid out in the order
 //! in which the kernels read them.
 
-use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, Weights};
+use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, SPLIT_MAX, Weights};
 
 use crate::direct::Direct;
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
@@ -64,7 +64,7 @@ pub(crate) struct PlanLayer {
     pub(crate) bias: Vec<f32>,
     /// Scales and weights where its products are taken in 16-bit integers.
     pub(crate) words: Option<Words>,
-    /// The same without Winograd, on tile registers.
+    /// The same on tile registers, without Winograd.
     pub(crate) direct: Option<Direct>,
     panels: Vec<usize>,
     weights: Buffer,
@@ -96,15 +96,16 @@ impl Plan {
 }
 
 impl Plan {
-    /// The same with integers in all 3x3 layers over maps where that is exact enough and faster.
+    /// The same with integers in all layers over maps where that is exact enough and faster.
     pub(crate) fn with_words(mut self, ranges: &Ranges) -> Self {
         let last = self.layers.len() - 1;
         let kernels = self.kernels;
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            if layer.method == Method::Winograd && !layer.is_interleaved {
-                layer.direct = direct_layer(layer, (ranges, index, index == last), kernels);
+            if layer.method != Method::Picture && !layer.is_interleaved {
+                let of = (&*layer, index == last);
+                layer.direct = direct_layer(of, (ranges, index), &self.maps, kernels);
                 let is_narrow = index < last && layer.depth <= DEPTH_MAX;
-                if layer.direct.is_none() && is_narrow {
+                if layer.direct.is_none() && is_narrow && layer.is_wide() {
                     let shape = (&layer.panels[..], layer.depth);
                     layer.words = Words::new((ranges, index), &layer.weights, shape, kernels);
                 }
@@ -171,18 +172,39 @@ impl PlanLayer {
         }
     }
 
+    /// The weight of a tap from input channel `k` to output channel `n` of a layer over maps; `inputs` are those maps' channels.
+    fn weight(&self, inputs: &[usize], (tap, k, n): (usize, usize, usize)) -> f32 {
+        if self.is_wide() {
+            return self.weights[tap * self.matrix() + place(&self.panels, self.depth, k, n)];
+        }
+        let mut first = 0;
+        for &depth in inputs {
+            if k < first + depth {
+                return self.part(first, depth).numbers[place(&self.panels, depth, k - first, n)];
+            }
+            first += depth;
+        }
+        unreachable!("channel {k} of {first}")
+    }
+
     /// Whether an output row needs input rows above and below.
     pub(crate) fn is_wide(&self) -> bool {
         self.method != Method::Point
     }
 }
 
-/// On tile registers, where there are any.
-fn direct_layer(layer: &PlanLayer, of: (&Ranges, usize, bool), kernels: Kernels) -> Option<Direct> {
+/// On tile registers, where there are any; `maps` are the padded channels of all maps.
+fn direct_layer(
+    (layer, is_last): (&PlanLayer, bool),
+    (ranges, index): (&Ranges, usize),
+    maps: &[usize],
+    kernels: Kernels,
+) -> Option<Direct> {
     let tiles = kernels.tiles().filter(|_| layer.enlarged == 1)?;
-    let shape = (&layer.panels[..], layer.depth);
-    let finish = (&layer.activation, &layer.combine[..]);
-    Direct::new(tiles, of, &layer.weights, shape, finish)
+    let scale = ranges.input_scale(index, SPLIT_MAX)?;
+    let inputs: Vec<usize> = layer.inputs.iter().map(|&map| maps[map]).collect();
+    let weight = |tap: usize, k: usize, n: usize| layer.weight(&inputs, (tap, k, n));
+    Direct::new(tiles, (layer, is_last), scale, weight)
 }
 
 fn padded(channels: usize) -> usize {

@@ -60,15 +60,15 @@ fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket
                 direct(lanes, job, scratch, &span.row(row), layer);
             }
         }
-        Method::Point => {
+        Method::Point if layer.direct.is_none() => {
             for row in 0..count {
                 point(lanes, job, &span.row(row), layer);
             }
         }
-        Method::Winograd if ticket.layer + 1 == job.plan.layers.len() => {
+        _ if ticket.layer + 1 == job.plan.layers.len() => {
             last(lanes, job, scratch, span, layer);
         }
-        Method::Winograd => winograd(lanes, job, scratch, span, layer),
+        _ => tiled(lanes, job, scratch, span, layer),
     }
 }
 
@@ -146,8 +146,12 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
         let mut first = 0;
         for (rows, &map) in inputs.iter().zip(&layer.inputs) {
             let depth = job.plan.maps[map];
+            let numbers = &rows[row][place * depth..][..pixels.len() * depth];
+            if let Some(observed) = &job.plan.observed {
+                observed.note_inputs(span.layer, numbers);
+            }
             let from = Input {
-                numbers: &rows[row][place * depth..],
+                numbers,
                 stride: depth,
             };
             let to = Output {
@@ -359,14 +363,9 @@ fn transform_word_inputs<L: Lanes>(
     }
 }
 
+/// Over maps, all but the last layer, and 1x1 in single precision.
 #[inline(always)]
-fn winograd<L: Lanes>(
-    lanes: L,
-    job: &Job<'_>,
-    scratch: &mut Scratch,
-    span: &Span,
-    layer: &PlanLayer,
-) {
+fn tiled<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
     let (tiles, pixels) = columns(job, span);
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);

@@ -1,4 +1,4 @@
-//! AMX: 3x3 convolutions of 16-bit integers on tile registers, which hold 16 rows of 64 bytes and multiply bytes only
+//! AMX: 3x3 and 1x1 convolutions of 16-bit integers on tile registers, which hold 16 rows of 64 bytes and multiply bytes only
 //! (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
 //!
 //! A 16-bit integer is 256 times a high byte plus a low byte, both signed. Of the four products of two such numbers three
@@ -26,7 +26,6 @@ pub const PIXEL_UNIT: usize = 16;
 const ROW_BYTES: usize = 64;
 /// Input channels at most. Sums cannot overflow below 7,281: two products of 2^14 for each channel and tap.
 const DEPTH_MAX: usize = 1024;
-const TAPS: usize = 9;
 /// How far from a byte a weight may be that is one: what rounding leaves when a channel's weights are scaled.
 const BYTE_OFF_MAX: f32 = 1e-3;
 /// Blocks of channels at most that are computed of some pixels before the next pixels' turn.
@@ -72,12 +71,14 @@ impl Weight {
     }
 }
 
-/// Weights of a 3x3 layer as integers, split into bytes and laid out as tile registers read them.
+/// Weights of a layer as integers, split into bytes and laid out as tile registers read them.
 pub struct SplitWeights {
     /// `[16 output channels][tap][chunk][high, low][4 input channels][output channel][input channel]`.
     bytes: Bytes,
     /// What a weight of each output channel was multiplied by; 0 where all of them are zero.
     scales: Vec<f32>,
+    /// Width and height of a kernel: 1 or 3.
+    side: usize,
     depth: usize,
     chunks: Chunks,
     weight: Weight,
@@ -117,29 +118,31 @@ pub struct SplitRows {
 
 impl SplitWeights {
     /// `weight` gives the weight of a tap (row-major) from an input channel below `depth` to an output channel below `channels`.
-    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024. None where it is not, a weight is not finite, or those of
-    /// an output channel are no bytes where they should be: whole multiples, up to 127, of one number.
+    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024; `side` is 1 or 3. None where it is not, a weight is not finite,
+    /// or those of an output channel are no bytes where they should be: whole multiples, up to 127, of one number.
     #[must_use]
     pub fn new(
         kind: Weight,
-        (depth, channels): (usize, usize),
+        (side, depth, channels): (usize, usize, usize),
         weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Option<Self> {
         let is_whole = |count: usize| count > 0 && count.is_multiple_of(CHANNEL_UNIT);
-        if !is_whole(depth) || !is_whole(channels) || depth > DEPTH_MAX {
+        if !is_whole(depth) || !is_whole(channels) || depth > DEPTH_MAX || ![1, 3].contains(&side) {
             return None;
         }
+        let taps = side * side;
         let chunks = Chunks::new(depth);
         let mut split = Self {
             bytes: Bytes::zeroed(
-                channels / CHANNEL_UNIT * TAPS * chunks.count * kind.bytes() * chunks.matrix(),
+                channels / CHANNEL_UNIT * taps * chunks.count * kind.bytes() * chunks.matrix(),
             ),
             scales: Vec::with_capacity(channels),
+            side,
             depth,
             chunks,
             weight: kind,
         };
-        let mut column = vec![0.0; TAPS * depth];
+        let mut column = vec![0.0; taps * depth];
         for n in 0..channels {
             for (at, number) in column.iter_mut().enumerate() {
                 *number = weight(at / depth, at % depth, n);
@@ -197,7 +200,7 @@ impl SplitWeights {
 
     /// Where the bytes of a tap's chunk begin, for 16 output channels.
     fn matrices(&self, block: usize, tap: usize, chunk: usize) -> usize {
-        let before = (block * TAPS + tap) * self.chunks.count + chunk;
+        let before = (block * self.side * self.side + tap) * self.chunks.count + chunk;
         before * self.weight.bytes() * self.chunks.matrix()
     }
 }
@@ -264,7 +267,8 @@ impl Tiles {
     }
 
     /// Whole pixels of `channels` numbers each, times `scale`, become bytes of row `row`, from channel `first` of each pixel on.
-    /// Gives the largest magnitude among them, times `scale`, or what is no number; what is beyond [`SPLIT_MAX`] has no meaning as bytes.
+    /// Gives the largest magnitude among them, times `scale`, or what is no number: rounded up to [`SPLIT_MAX`], as it is beyond, where
+    /// bytes have no meaning.
     ///
     /// # Panics
     /// When the row has no room for them, or the channels are no multiple of [`CHANNEL_UNIT`].
@@ -294,9 +298,9 @@ impl Tiles {
         }
     }
 
-    /// The convolution of three rows, or of four: some blocks of [`CHANNEL_UNIT`] channels of one output row or
-    /// of two below one another. Pixel `x` of the first is made of pixels `x` to `x + 2` of input rows `row` to `row + 2`; `width`
-    /// pixels in all. Meanwhile some of `ahead` is fetched.
+    /// The convolution of as many rows as kernels have, or of one more: some blocks of [`CHANNEL_UNIT`] channels of one output row or
+    /// of two below one another. Pixel `x` of the first is made of `side` pixels from `x` on, of as many input rows from `row` on;
+    /// `width` pixels in all. Meanwhile some of `ahead` is fetched.
     ///
     /// # Panics
     /// When there are fewer rows, pixels or channels, more than [`BLOCKS_MAX`] blocks or none, or an output row is shorter.
@@ -310,11 +314,13 @@ impl Tiles {
         ahead: &mut Ahead,
     ) {
         let (depth, channels) = (weights.depth, weights.scales.len());
-        // Whole blocks of pixels, and two beyond; nowhere if that is beyond all memory.
+        let beyond = weights.side - 1;
+        // Whole blocks of pixels, and what a kernel reads beyond; nowhere if that is beyond all memory.
         let pixels = width.saturating_add(PIXEL_UNIT - 1) / PIXEL_UNIT * PIXEL_UNIT;
-        let read = (pixels + 2).saturating_mul(input.pixel_bytes);
-        let rows = row.saturating_add(output.len() + 1);
-        let last = rows.saturating_mul(input.row_bytes).saturating_add(read);
+        let read = (pixels + beyond).saturating_mul(input.pixel_bytes);
+        let last_row = row.saturating_add((output.len() + beyond).saturating_sub(1));
+        let last = last_row.saturating_mul(input.row_bytes);
+        let last = last.saturating_add(read);
         assert!(depth == input.depth);
         assert!(line.bias.len() == channels && line.slopes.len() == channels);
         assert!((1..=BLOCKS_MAX).contains(&blocks.len()) && blocks.end <= channels / CHANNEL_UNIT);

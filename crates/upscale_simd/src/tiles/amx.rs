@@ -2,17 +2,19 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid_count, __m512, _MM_HINT_T1, _mm_prefetch, _mm_storeu_si128, _mm512_abs_ps,
-    _mm512_add_epi32, _mm512_castps_si512, _mm512_cvtepi32_epi8, _mm512_cvtepi32_ps,
-    _mm512_cvtps_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32,
-    _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_reduce_max_epu32, _mm512_set1_epi32,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srai_epi32, _mm512_storeu_ps,
-    _xgetbv,
+    __cpuid_count, __m512, __m512i, _MM_HINT_T1, _mm_prefetch, _mm512_abs_epi16, _mm512_add_epi16,
+    _mm512_and_si512, _mm512_cmpgt_epu16_mask, _mm512_cvtepi32_ps, _mm512_cvtps_epi32,
+    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
+    _mm512_max_epu16, _mm512_max_epu32, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
+    _mm512_packs_epi16, _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi32,
+    _mm512_reduce_max_epu32, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps,
+    _mm512_setr_epi32, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srai_epi16,
+    _mm512_srli_epi32, _mm512_storeu_ps, _xgetbv,
 };
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{BLOCKS_MAX, Line, PIXEL_UNIT, ROW_BYTES, SplitRows, SplitWeights, TAPS, Weight};
+use super::{BLOCKS_MAX, Line, PIXEL_UNIT, ROW_BYTES, SPLIT_MAX, SplitRows, SplitWeights, Weight};
 use crate::{Ahead, CHANNEL_UNIT};
 
 /// The CPU has the instructions, and the system gives this process the registers: only [`Granted::ask`] makes one.
@@ -71,28 +73,79 @@ pub(super) fn split_pixels(
     [high, low]: [&mut [i8]; 2],
     (first, pixel_bytes): (usize, usize),
 ) -> f32 {
-    let scale = _mm512_set1_ps(scale);
-    // Magnitudes as bits: no number is above what is none, so none is overlooked.
     let mut largest = _mm512_setzero_si512();
     for (pixel, numbers) in numbers.chunks_exact(channels).enumerate() {
-        for (register, numbers) in numbers.chunks_exact(CHANNEL_UNIT).enumerate() {
-            let at = pixel * pixel_bytes + first + register * CHANNEL_UNIT;
-            let (high, low) = (
-                &mut high[at..at + CHANNEL_UNIT],
-                &mut low[at..at + CHANNEL_UNIT],
-            );
-            // SAFETY: all three slices are 16 long.
-            unsafe {
-                let value = _mm512_mul_ps(_mm512_loadu_ps(numbers.as_ptr()), scale);
-                largest = _mm512_max_epu32(_mm512_castps_si512(_mm512_abs_ps(value)), largest);
-                let value = _mm512_cvtps_epi32(value);
-                let upper = _mm512_srai_epi32::<8>(_mm512_add_epi32(value, _mm512_set1_epi32(128)));
-                _mm_storeu_si128(high.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(upper));
-                _mm_storeu_si128(low.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(value));
-            }
+        for (part, numbers) in numbers.chunks(ROW_BYTES).enumerate() {
+            let at = pixel * pixel_bytes + first + part * ROW_BYTES;
+            let at = at..at + numbers.len();
+            let to = [&mut high[at.clone()], &mut low[at]];
+            let found = match numbers.len() / CHANNEL_UNIT {
+                4 => split_registers::<4>(numbers, scale, to),
+                3 => split_registers::<3>(numbers, scale, to),
+                2 => split_registers::<2>(numbers, scale, to),
+                _ => split_registers::<1>(numbers, scale, to),
+            };
+            largest = _mm512_max_epu16(largest, found);
         }
     }
-    f32::from_bits(_mm512_reduce_max_epu32(largest))
+    match _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(SPLIT_MAX as i16)) {
+        0 => f32::from(largest_word(largest)),
+        _ => largest_number(numbers, scale),
+    }
+}
+
+/// `N` registers of numbers, times `scale`, become bytes; gives their magnitudes as unsigned 16-bit integers, the larger ones of those that
+/// share a place. What is beyond them, or no number, becomes -32,768 or 32,767.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
+fn split_registers<const N: usize>(
+    numbers: &[f32],
+    scale: f32,
+    [high, low]: [&mut [i8]; 2],
+) -> __m512i {
+    let count = N * CHANNEL_UNIT;
+    assert!(numbers.len() == count && high.len() == count && low.len() == count);
+    let scale = _mm512_set1_ps(scale);
+    let mut integers = [_mm512_setzero_si512(); 4];
+    for (register, integer) in integers.iter_mut().take(N).enumerate() {
+        // SAFETY: there are N registers of numbers.
+        let value = unsafe { _mm512_loadu_ps(numbers.as_ptr().add(register * CHANNEL_UNIT)) };
+        *integer = _mm512_cvtps_epi32(_mm512_mul_ps(value, scale));
+    }
+    // Packing takes 128 bits of each register in turn.
+    let words = [
+        _mm512_packs_epi32(integers[0], integers[1]),
+        _mm512_packs_epi32(integers[2], integers[3]),
+    ];
+    let upper =
+        words.map(|word| _mm512_srai_epi16::<8>(_mm512_add_epi16(word, _mm512_set1_epi16(128))));
+    let lower = words.map(|word| _mm512_and_si512(word, _mm512_set1_epi16(255)));
+    let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    let upper = _mm512_permutexvar_epi32(order, _mm512_packs_epi16(upper[0], upper[1]));
+    let lower = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(lower[0], lower[1]));
+    let written = u64::MAX >> (ROW_BYTES - count);
+    // SAFETY: as many bytes are written as the slices are long.
+    unsafe {
+        _mm512_mask_storeu_epi8(high.as_mut_ptr(), written, upper);
+        _mm512_mask_storeu_epi8(low.as_mut_ptr(), written, lower);
+    }
+    let [one, other] = words.map(|word| _mm512_abs_epi16(word));
+    _mm512_max_epu16(one, other)
+}
+
+/// The largest of 32 unsigned 16-bit integers.
+#[target_feature(enable = "avx512f")]
+fn largest_word(words: __m512i) -> u16 {
+    let low = _mm512_and_si512(words, _mm512_set1_epi32(0xffff));
+    let high = _mm512_srli_epi32::<16>(words);
+    _mm512_reduce_max_epu32(_mm512_max_epu32(low, high)) as u16
+}
+
+/// The largest magnitude, or what is no number: as bits no number is above that.
+fn largest_number(numbers: &[f32], scale: f32) -> f32 {
+    let bits = numbers
+        .iter()
+        .map(|number| (number * scale).abs().to_bits());
+    f32::from_bits(bits.max().unwrap_or_default())
 }
 
 /// What `ldtilecfg` reads.
@@ -197,15 +250,15 @@ unsafe fn sum_block(
             "tilezero tmm7",
             options(nomem, nostack, preserves_flags)
         );
-        for (tap, chunk) in taps_and_chunks(weights.chunks.count) {
+        for (row, column, chunk) in weights.steps() {
             if let Some(line) = ahead.take(LINES_A_STEP) {
                 for line in (0..LINES_A_STEP).map(|at| line.wrapping_add(at * CHANNEL_UNIT)) {
                     _mm_prefetch::<_MM_HINT_T1>(line.cast());
                 }
             }
-            let offset = tap / 3 * input.row_bytes + tap % 3 * input.pixel_bytes;
+            let offset = row * input.row_bytes + column * input.pixel_bytes;
             let pixels = places.map(|place| place + offset + chunk * ROW_BYTES);
-            let matrix = weights.matrices(channels, tap, chunk);
+            let matrix = weights.matrices(channels, row * weights.side + column, chunk);
             let matrix = weights.bytes.as_ptr().add(matrix);
             match weights.weight {
                 Weight::One => add_two_products(input, pixels, matrix),
@@ -231,11 +284,17 @@ unsafe fn sum_block(
     }
 }
 
-fn taps_and_chunks(chunks: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..TAPS).flat_map(move |tap| (0..chunks).map(move |chunk| (tap, chunk)))
+impl SplitWeights {
+    /// Row and column of each tap of a kernel, and each chunk of its input channels.
+    fn steps(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (side, chunks) = (self.side, self.chunks.count);
+        let taps = (0..side).flat_map(move |row| (0..side).map(move |column| (row, column)));
+        taps.flat_map(move |(row, column)| (0..chunks).map(move |chunk| (row, column, chunk)))
+    }
 }
 
-/// Three products of 16 pixels each of two rows, which begin at `pixels`, with the high and low bytes of a matrix.
+/// Three products of 16 pixels each of two rows, which begin at `pixels`, with the high and low bytes of a matrix. A product takes
+/// 52 cycles until its sums can be added to, and the next begins after 16: those that add to the same sums stand apart.
 ///
 /// # Safety
 /// As [`sum_block`]; the matrices are as deep as the registers are configured for.
@@ -254,11 +313,11 @@ unsafe fn add_three_products(
             "tileloadd tmm1, [{first_low} + {pixel}*1]",
             "tdpbssd tmm4, tmm0, tmm2",
             "tdpbssd tmm5, tmm0, tmm3",
-            "tdpbssd tmm5, tmm1, tmm2",
             "tileloadd tmm0, [{second_high} + {pixel}*1]",
-            "tileloadd tmm1, [{second_low} + {pixel}*1]",
             "tdpbssd tmm6, tmm0, tmm2",
             "tdpbssd tmm7, tmm0, tmm3",
+            "tdpbssd tmm5, tmm1, tmm2",
+            "tileloadd tmm1, [{second_low} + {pixel}*1]",
             "tdpbssd tmm7, tmm1, tmm2",
             high = in(reg) high,
             low = in(reg) low,

@@ -23,8 +23,9 @@ fn plain(
     (x, y, n): (usize, usize, usize),
 ) -> f32 {
     let (mut upper, mut lower) = (0_i32, 0_i32);
-    for (tap, k) in (0..TAPS).flat_map(|tap| (0..weights.depth).map(move |k| (tap, k))) {
-        let number = pixels[y + tap / 3][(x + tap % 3) * weights.depth + k] * line.scale;
+    let side = weights.side;
+    for (tap, k) in (0..side * side).flat_map(|tap| (0..weights.depth).map(move |k| (tap, k))) {
+        let number = pixels[y + tap / side][(x + tap % side) * weights.depth + k] * line.scale;
         let [high, low] = halves(number.round_ties_even() as i32).map(i32::from);
         let at = weights.place(tap, k, n);
         let other_high = i32::from(weights.bytes[at]);
@@ -75,35 +76,44 @@ fn halves_are_the_number() {
 fn every_shape_has_the_bits_of_the_plain_sums() {
     let Some(tiles) = here() else { return };
     let shapes = [
-        (16, 16, 1, 1),
-        (48, 48, 6, 30),
-        (64, 32, 3, 16),
-        (32, 64, 2, 47),
-        (64, 64, 6, 17),
-        (48, 96, 2, 33),
-        (96, 32, 2, 18),
-        (192, 16, 3, 5),
+        ((3, 16, 16), 1, 1),
+        ((3, 48, 48), 6, 30),
+        ((3, 64, 32), 3, 16),
+        ((3, 32, 64), 2, 47),
+        ((3, 64, 64), 6, 17),
+        ((3, 48, 96), 2, 33),
+        ((3, 96, 32), 2, 18),
+        ((3, 192, 16), 3, 5),
+        ((1, 16, 16), 1, 1),
+        ((1, 192, 48), 5, 33),
+        ((1, 64, 80), 2, 16),
     ];
     let kinds = [Weight::One, Weight::Two];
     let cases = shapes
         .iter()
         .flat_map(|shape| kinds.map(|kind| (kind, *shape)));
-    for (kind, (depth, channels, rows, width)) in cases {
+    for (kind, (shape, rows, width)) in cases {
+        let (side, depth, channels) = shape;
+        let middle = side * side / 2;
         // One output channel is all zeros.
         let weight = |tap: usize, k: usize, n: usize| match (n, kind) {
             (3, _) => 0.0,
             (_, Weight::Two) => number(tap + 9 * (k + 256 * n)) * 3e-6,
             // The middle tap of the first input channel has the largest byte.
-            (_, Weight::One) if (tap, k) == (4, 0) => -127.0 * 0.013,
+            (_, Weight::One) if (tap, k) == (middle, 0) => -127.0 * 0.013,
             (_, Weight::One) => (number(tap + 9 * (k + 256 * n)) / 257.5).round() * 0.013,
         };
-        let weights = SplitWeights::new(kind, (depth, channels), weight).unwrap();
+        let weights = SplitWeights::new(kind, shape, weight).unwrap();
         let scale = 0.7;
         let value = |y: usize, at: usize| number(y * 7_919 + at + 5) / scale;
-        let row = |y| (0..(width + 2) * depth).map(|at| value(y, at)).collect();
-        let pixels: Vec<Vec<f32>> = (0..rows + 2).map(row).collect();
+        let row = |y| {
+            (0..(width + side - 1) * depth)
+                .map(|at| value(y, at))
+                .collect()
+        };
+        let pixels: Vec<Vec<f32>> = (0..rows + side - 1).map(row).collect();
         let mut split = SplitRows::default();
-        split.resize(rows + 2, width + 2, depth);
+        split.resize(rows + side - 1, width + side - 1, depth);
         for (y, pixels) in pixels.iter().enumerate() {
             let largest = tiles.split((pixels, depth), scale, &mut split, (y, 0));
             assert!(largest <= SPLIT_MAX * 1.000_001 && largest > 0.9 * SPLIT_MAX);
@@ -137,7 +147,7 @@ fn every_shape_has_the_bits_of_the_plain_sums() {
                 assert_eq!(
                     given.to_bits(),
                     expected.to_bits(),
-                    "{kind:?}, {depth} to {channels}: {x} {y} {n}"
+                    "{kind:?}, {shape:?}: {x} {y} {n}"
                 );
             }
         }
@@ -150,7 +160,7 @@ fn sums_are_those_of_the_numbers() {
     let Some(tiles) = here() else { return };
     const DEPTH: usize = 64;
     let weight = |tap: usize, k: usize, n: usize| number(tap + 9 * (k + 64 * n)) * 1e-5;
-    let weights = SplitWeights::new(Weight::Two, (DEPTH, 16), weight).unwrap();
+    let weights = SplitWeights::new(Weight::Two, (3, DEPTH, 16), weight).unwrap();
     let mut split = SplitRows::default();
     split.resize(3, 3, DEPTH);
     let numbers: Vec<f32> = (0..9 * DEPTH).map(|at| number(at + 77) * 0.01).collect();
@@ -204,6 +214,11 @@ fn what_is_no_number_is_not_overlooked() {
     assert!(largest_of(f32::NAN, 1.0).is_nan() && largest_of(f32::NAN, -1.0).is_nan());
     assert_eq!(largest_of(f32::INFINITY, -1.0), f32::INFINITY);
     assert_eq!(largest_of(2.0, 1.0), 7.0);
+    // Rounded up to the limit, as it is beyond, and where 16 bits end.
+    assert_eq!(largest_of(32_639.4, -1.0), SPLIT_MAX);
+    for beyond in [32_640.0, 32_768.0, 4e9] {
+        assert_eq!(largest_of(beyond, -1.0), beyond);
+    }
 }
 
 #[test]
@@ -214,7 +229,7 @@ fn bytes_are_known_by_what_they_are() {
             (5, 3) => one * step,
             _ => (tap as f32 - 4.0) * step,
         };
-        SplitWeights::new(Weight::One, (16, 16), weight)
+        SplitWeights::new(Weight::One, (3, 16, 16), weight)
     };
     for step in [1.0, 0.001_234_5, 3e5] {
         assert!(with(-126.0, step).is_some() && with(0.0, step).is_some());
@@ -226,18 +241,23 @@ fn bytes_are_known_by_what_they_are() {
 fn weights_that_do_not_fit_are_refused() {
     for kind in [Weight::One, Weight::Two] {
         for weight in [f32::NAN, f32::INFINITY, 1e-42] {
-            assert!(SplitWeights::new(kind, (16, 16), |_, _, _| weight).is_none());
+            assert!(SplitWeights::new(kind, (3, 16, 16), |_, _, _| weight).is_none());
         }
     }
-    for (depth, channels) in [(1040, 16), (8, 16), (16, 8), (0, 16), (16, 0)] {
-        assert!(SplitWeights::new(Weight::Two, (depth, channels), |_, _, _| 1.0).is_none());
+    let channels = [(1040, 16), (8, 16), (16, 8), (0, 16), (16, 0)];
+    let shapes = channels.map(|(depth, channels)| (3, depth, channels));
+    for shape in shapes
+        .into_iter()
+        .chain([0, 2, 5].map(|side| (side, 16, 16)))
+    {
+        assert!(SplitWeights::new(Weight::Two, shape, |_, _, _| 1.0).is_none());
     }
 }
 
 #[test]
 fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
     let Some(tiles) = here() else { return };
-    let weights = SplitWeights::new(Weight::Two, (16, 16), |_, _, _| 1.0).unwrap();
+    let weights = SplitWeights::new(Weight::Two, (3, 16, 16), |_, _, _| 1.0).unwrap();
     let mut split = SplitRows::default();
     split.resize(4, 3, 16);
     let mut output = [[0.0; 64 * 16]; 2];
