@@ -75,7 +75,9 @@ def test_finer_looks_have_lossy_files_at_4x_and_what_was_told_clean_they_leave()
 
 def seen() -> dict[str, dict[str, np.ndarray]]:
     """Marks that every gate lets pass."""
-    good = {name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1]) for name in ("bicubic", "faithful", "natural", "crisp")}
+    good = {
+        name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1, 2.0]) for name in ("bicubic", "faithful", "natural", "crisp")
+    }
     return {where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean")}
 
 
@@ -104,7 +106,8 @@ def test_marks_are_of_every_version_and_their_mean():
     small = Row("clean").make(clean, 2)
     made = {name: interpolate("bicubic") for name in ("bicubic", "faithful")}
     one = marks(clean, small, made, 2)
-    assert set(one) == set(made) and one["bicubic"].shape == (6,)
+    assert set(one) == set(made) and one["bicubic"].shape == (7,)
+    assert one["bicubic"][6] == pytest.approx(colour_distance(clean, interpolate("bicubic")(small, 2)))
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])
 
 
