@@ -224,6 +224,7 @@ mod tests {
     use upscale_simd::Kernels;
 
     use crate::kernel_set::KernelSet;
+    use crate::plan::{Method, PlanLayer};
     use crate::shapes::Shape;
     use crate::trials::{noise, plans, run};
 
@@ -260,9 +261,15 @@ mod tests {
             growth: 32,
             blocks: 1,
         };
-        for shape in [compact, rrdb] {
+        // Its last layer but one joins four maps by a 1x1.
+        let s = Shape::parse("s").unwrap();
+        for (shape, has_points) in [(compact, false), (rrdb, false), (s, true)] {
             let [exact, integers] = plans(&shape.network(2, 1), kernels);
-            assert!(integers.layers.iter().any(|layer| layer.direct.is_some()));
+            let mut direct = integers.layers.iter();
+            let is_on_tiles = |layer: &PlanLayer| {
+                layer.direct.is_some() && (layer.method == Method::Point) == has_points
+            };
+            assert!(direct.any(is_on_tiles), "{shape:?}");
             for (width, height) in [(61, 40), (16, 6), (1, 50), (50, 1), (1, 1), (7, 13)] {
                 let source = noise(width, height, 1.0);
                 let differ = furthest(&run(&exact, &source), &run(&integers, &source));
@@ -279,10 +286,13 @@ mod tests {
             channels: 64,
             convs: 3,
         };
-        let [exact, integers] = plans(&shape.network(4, 1), kernels);
         let bright = noise(20, 20, 50.0);
-        let differ = furthest(&run(&exact, &bright), &run(&integers, &bright));
-        assert!(differ < 0.05, "{differ}");
+        for shape in [shape, Shape::parse("s").unwrap()] {
+            let [exact, integers] = plans(&shape.network(4, 1), kernels);
+            let differ = furthest(&run(&exact, &bright), &run(&integers, &bright));
+            assert!(differ < 0.05, "{shape:?}: {differ}");
+        }
+        let [exact, integers] = plans(&shape.network(4, 1), kernels);
         let usual = noise(60, 60, 1.0);
         let mut samples = usual.samples().to_vec();
         samples[..3].fill(50.0);

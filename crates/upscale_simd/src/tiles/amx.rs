@@ -75,6 +75,7 @@ pub(super) fn split_pixels(
 ) -> f32 {
     let mut largest = _mm512_setzero_si512();
     for (pixel, numbers) in numbers.chunks_exact(channels).enumerate() {
+        // As many at a time as become a cache line of bytes.
         for (part, numbers) in numbers.chunks(ROW_BYTES).enumerate() {
             let at = pixel * pixel_bytes + first + part * ROW_BYTES;
             let at = at..at + numbers.len();

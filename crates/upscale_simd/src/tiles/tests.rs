@@ -93,63 +93,73 @@ fn every_shape_has_the_bits_of_the_plain_sums() {
         .iter()
         .flat_map(|shape| kinds.map(|kind| (kind, *shape)));
     for (kind, (shape, rows, width)) in cases {
-        let (side, depth, channels) = shape;
-        let middle = side * side / 2;
-        // One output channel is all zeros.
-        let weight = |tap: usize, k: usize, n: usize| match (n, kind) {
-            (3, _) => 0.0,
-            (_, Weight::Two) => number(tap + 9 * (k + 256 * n)) * 3e-6,
-            // The middle tap of the first input channel has the largest byte.
-            (_, Weight::One) if (tap, k) == (middle, 0) => -127.0 * 0.013,
-            (_, Weight::One) => (number(tap + 9 * (k + 256 * n)) / 257.5).round() * 0.013,
-        };
-        let weights = SplitWeights::new(kind, shape, weight).unwrap();
-        let scale = 0.7;
-        let value = |y: usize, at: usize| number(y * 7_919 + at + 5) / scale;
-        let row = |y| {
-            (0..(width + side - 1) * depth)
-                .map(|at| value(y, at))
-                .collect()
-        };
-        let pixels: Vec<Vec<f32>> = (0..rows + side - 1).map(row).collect();
-        let mut split = SplitRows::default();
-        split.resize(rows + side - 1, width + side - 1, depth);
-        for (y, pixels) in pixels.iter().enumerate() {
-            let largest = tiles.split((pixels, depth), scale, &mut split, (y, 0));
-            assert!(largest <= SPLIT_MAX * 1.000_001 && largest > 0.9 * SPLIT_MAX);
+        compare_with_plain(tiles, kind, shape, (rows, width));
+    }
+}
+
+/// Side, input channels and output channels of a layer; rows and width of what comes out.
+fn compare_with_plain(
+    tiles: Tiles,
+    kind: Weight,
+    shape: (usize, usize, usize),
+    (rows, width): (usize, usize),
+) {
+    let (side, depth, channels) = shape;
+    let middle = side * side / 2;
+    // One output channel is all zeros.
+    let weight = |tap: usize, k: usize, n: usize| match (n, kind) {
+        (3, _) => 0.0,
+        (_, Weight::Two) => number(tap + 9 * (k + 256 * n)) * 3e-6,
+        // The middle tap of the first input channel has the largest byte.
+        (_, Weight::One) if (tap, k) == (middle, 0) => -127.0 * 0.013,
+        (_, Weight::One) => (number(tap + 9 * (k + 256 * n)) / 257.5).round() * 0.013,
+    };
+    let weights = SplitWeights::new(kind, shape, weight).unwrap();
+    let scale = 0.7;
+    let value = |y: usize, at: usize| number(y * 7_919 + at + 5) / scale;
+    let row = |y| {
+        (0..(width + side - 1) * depth)
+            .map(|at| value(y, at))
+            .collect()
+    };
+    let pixels: Vec<Vec<f32>> = (0..rows + side - 1).map(row).collect();
+    let mut split = SplitRows::default();
+    split.resize(rows + side - 1, width + side - 1, depth);
+    for (y, pixels) in pixels.iter().enumerate() {
+        let largest = tiles.split((pixels, depth), scale, &mut split, (y, 0));
+        assert!(largest <= SPLIT_MAX * 1.000_001 && largest > 0.9 * SPLIT_MAX);
+    }
+    let bias: Vec<f32> = (0..channels).map(|n| n as f32 * 0.5 - 3.0).collect();
+    let slopes: Vec<f32> = (0..channels).map(|n| n as f32 * 0.1 - 1.0).collect();
+    let line = Line {
+        scale,
+        bias: &bias,
+        slopes: &slopes,
+    };
+    let mut output = vec![vec![f32::NAN; width * channels]; rows];
+    let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
+    for (pair, to) in to.chunks_mut(2).enumerate() {
+        for blocks in weights.groups() {
+            let place = (2 * pair, blocks);
+            tiles.convolve(
+                &split,
+                &weights,
+                line,
+                place,
+                (to, width),
+                &mut Ahead::default(),
+            );
         }
-        let bias: Vec<f32> = (0..channels).map(|n| n as f32 * 0.5 - 3.0).collect();
-        let slopes: Vec<f32> = (0..channels).map(|n| n as f32 * 0.1 - 1.0).collect();
-        let line = Line {
-            scale,
-            bias: &bias,
-            slopes: &slopes,
-        };
-        let mut output = vec![vec![f32::NAN; width * channels]; rows];
-        let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
-        for (pair, to) in to.chunks_mut(2).enumerate() {
-            for blocks in weights.groups() {
-                let place = (2 * pair, blocks);
-                tiles.convolve(
-                    &split,
-                    &weights,
-                    line,
-                    place,
-                    (to, width),
-                    &mut Ahead::default(),
-                );
-            }
-        }
-        for (y, x) in (0..rows).flat_map(|y| (0..width).map(move |x| (y, x))) {
-            for n in 0..channels {
-                let expected = plain(&pixels, &weights, line, (x, y, n));
-                let given = output[y][x * channels + n];
-                assert_eq!(
-                    given.to_bits(),
-                    expected.to_bits(),
-                    "{kind:?}, {shape:?}: {x} {y} {n}"
-                );
-            }
+    }
+    for (y, x) in (0..rows).flat_map(|y| (0..width).map(move |x| (y, x))) {
+        for n in 0..channels {
+            let expected = plain(&pixels, &weights, line, (x, y, n));
+            let given = output[y][x * channels + n];
+            assert_eq!(
+                given.to_bits(),
+                expected.to_bits(),
+                "{kind:?}, {shape:?}: {x} {y} {n}"
+            );
         }
     }
 }
