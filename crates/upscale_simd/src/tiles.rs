@@ -150,7 +150,7 @@ impl SplitWeights {
             let scale = scale_of(&column, kind)?;
             let is_off = |number: &f32| {
                 let exact = number * scale;
-                (exact - exact.round_ties_even()).abs() > BYTE_OFF_MAX
+                (exact - whole(exact)).abs() > BYTE_OFF_MAX
             };
             if kind == Weight::One && column.iter().any(is_off) {
                 return None;
@@ -179,7 +179,7 @@ impl SplitWeights {
                 let first = self.place(tap, chunk * self.chunks.channels, n);
                 for (k, number) in numbers.iter().enumerate() {
                     let at = first + k / 4 * ROW_BYTES + k % 4;
-                    let integer = (number * scale).round_ties_even() as i32;
+                    let integer = whole(number * scale) as i32;
                     match self.weight {
                         Weight::One => self.bytes[at] = integer as i8,
                         Weight::Two => {
@@ -252,6 +252,13 @@ fn scale_of(weights: &[f32], kind: Weight) -> Option<f32> {
         kind.largest() / largest
     };
     (is_finite && scale.is_finite()).then_some(scale)
+}
+
+/// The nearest integer of a number of at most [`SPLIT_MAX`], ties to even: what is added rounds it, and is taken away again.
+/// `round_ties_even` is a call where the compiler may not use SSE 4.1.
+fn whole(number: f32) -> f32 {
+    const TO_WHOLE: f32 = 1.5 * (1 << 23) as f32;
+    number + TO_WHOLE - TO_WHOLE
 }
 
 /// The bytes of an integer of at most [`SPLIT_MAX`]: the nearest multiple of 256, and what is left.
