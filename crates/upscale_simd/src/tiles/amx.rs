@@ -294,8 +294,8 @@ impl SplitWeights {
     }
 }
 
-/// Three products of 16 pixels each of two rows, which begin at `pixels`, with the high and low bytes of a matrix. A product takes
-/// 52 cycles until its sums can be added to, and the next begins after 16: those that add to the same sums stand apart.
+/// Three products of 16 pixels each of two rows, which begin at `pixels`, with the high and low bytes of a matrix. Those that
+/// add to the same sums stand apart: the next product can begin long before the sums of the last are there.
 ///
 /// # Safety
 /// As [`sum_block`]; the matrices are as deep as the registers are configured for.
