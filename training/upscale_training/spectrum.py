@@ -56,13 +56,20 @@ def standing_out(picture: Tensor) -> Tensor:
     # Each window counts alike, however strong its contrast, but for those that have none.
     windows = windows / (windows.square().mean(dim=2, keepdim=True) + CONTRAST_MIN**2).sqrt()
     shape = (len(plane), -1, SPECTRUM, SPECTRUM)
-    spectra = torch.fft.fft2(windows.reshape(shape) * torch.outer(hann, hann).to(plane.device))
-    power = (spectra.abs().square().mean(dim=1) + 1e-6).log()
+    spectra = torch.fft.rfft2(windows.reshape(shape) * torch.outer(hann, hann).to(plane.device))
+    # Squares of both parts: by way of `abs` a root and its derivative took 8 % of a training step.
+    power = (torch.view_as_real(spectra).square().sum(dim=-1).mean(dim=1) + 1e-6).log()
+    power = torch.cat([power, mirrored(power)], dim=2)
     shifts = [(y, x) for y in (-BESIDE, 0, BESIDE) for x in (-BESIDE, 0, BESIDE) if (y, x) != (0, 0)]
     beside = torch.stack([power.roll(shift, dims=(1, 2)) for shift in shifts]).mean(dim=0)
     # Mostly held: free to raise the neighbours, a network drew noise round the grid; wholly held, it blurred.
     beside = torch.lerp(beside, beside.detach(), 0.7)
     return power - beside
+
+
+def mirrored(half: Tensor) -> Tensor:
+    """The columns that `rfft2` leaves out, of what is even: [n, SPECTRUM, SPECTRUM / 2 - 1] of [n, SPECTRUM, 17]."""
+    return half[:, :, 1:-1].flip((1, 2)).roll(1, dims=1)
 
 
 def luma(picture: Tensor) -> Tensor:
