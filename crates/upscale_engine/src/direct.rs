@@ -5,18 +5,23 @@
 //! A number that would not fit is never cut: its whole tile is scaled down by a power of two, which depends on the tile alone,
 //! as in `words.rs`, so that results stay the same however a picture is cut.
 
+mod windows;
+
 use std::ops::Range;
 
 use upscale_simd::{
-    Ahead, Lanes, Line, ReadLease, SPLIT_MAX, SplitRows, SplitWeights, Tiles, Weight,
+    Ahead, ByteRows, Lanes, Line, Packing, SPLIT_MAX, SplitRows, SplitWeights, Tiles, Weight,
 };
 
 use crate::finish::{Joined, finish_row};
 use crate::job::{Job, Span};
-use crate::network::Activation;
+use crate::network::{Activation, Combine};
+use crate::packed::{self, TileArea};
 use crate::plan::PlanLayer;
 use crate::winograd::TILE;
 use crate::word_tiles::tile_scale;
+
+use self::windows::Windows;
 
 /// Layers that read fewer channels and have weights of 16 bits go through Winograd: a step of a tile register takes 64
 /// channels at a time, and 32 cost as much.
@@ -25,27 +30,30 @@ const WIDE_DEPTH_MIN: usize = 48;
 /// A layer's scale and weights.
 pub(crate) struct Direct {
     tiles: Tiles,
-    /// Multiplies an input.
-    scale: f32,
+    /// Multiplies an input: the scale of the maps that it reads, where those are packed.
+    pub(crate) scale: f32,
     weights: SplitWeights,
     /// What sums below zero are multiplied by; 1 where [`finish_row`] has more to do than that.
     slopes: Vec<f32>,
     is_finished: bool,
+    /// Channels in all and equal parts of them: one, or an input map each.
+    parts: (usize, usize),
 }
 
 impl Direct {
-    /// `layer`, whose weight of a tap from an input channel to an output channel is `weight`, and whose inputs are multiplied by
+    /// `layer`, whose input maps have so many channels, whose weight of a tap from an input channel to an output channel is `weight`, and whose inputs are multiplied by
     /// `scale`; none where another way is faster or the layer has to stay in single precision. Weights that are bytes are
     /// multiplied as such (`bytes.rs`); the last layer of a network is always taken: through Winograd its errors would be the picture's.
     pub(crate) fn new(
         tiles: Tiles,
-        (layer, is_last): (&PlanLayer, bool),
+        (layer, is_last, inputs): (&PlanLayer, bool, &[usize]),
         scale: f32,
         weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Option<Self> {
         let channels = layer.channels;
         let side = if layer.is_wide() { 3 } else { 1 };
-        let split = |kind| SplitWeights::new(kind, (side, layer.depth, channels), &weight);
+        let parts = packed::parts(inputs).unwrap_or(1);
+        let split = |kind| SplitWeights::new(kind, parts, (side, layer.depth, channels), &weight);
         let is_worth = is_last || layer.depth >= WIDE_DEPTH_MIN;
         let weights = split(Weight::One).or_else(|| is_worth.then(|| split(Weight::Two))?)?;
         let slopes = match &layer.activation {
@@ -60,139 +68,153 @@ impl Direct {
             slopes: slopes.unwrap_or_else(|| vec![1.0; channels]),
             tiles,
             scale,
+            parts: (layer.depth, parts),
             weights,
         })
     }
-}
 
-/// The rows that a row of tiles reads of each input map, and what they are to the layer.
-struct Windows<'a> {
-    /// Rows, place of the first tile's window in them (in numbers), and channels.
-    maps: Vec<(Vec<ReadLease<'a>>, usize, usize)>,
-    /// Rows that are needed: as many as come out, and those around them.
-    rows: usize,
-    /// Rows and pixels that are read around those that come out, on both sides together.
-    around: usize,
-    depth: usize,
-}
-
-impl<'a> Windows<'a> {
-    /// What `rows` rows of the tiles from `first_tile` on read.
-    fn new(
-        (job, span, layer): (&'a Job<'_>, &Span, &PlanLayer),
-        first_tile: usize,
-        rows: usize,
-    ) -> Self {
-        let around = if layer.is_wide() { 2 } else { 0 };
-        let maps = layer.inputs.iter().map(|&map| {
-            let channels = job.plan.maps[map];
-            let first = job.place(job.plan.factors[map], first_tile * TILE) - around / 2;
-            let rows = match layer.is_wide() {
-                true => job.window(layer, map, span.tile_row).into(),
-                false => job.rows(map, span.tile_row).into(),
-            };
-            (rows, first * channels, channels)
-        });
-        Self {
-            maps: maps.collect(),
-            rows: rows + around,
-            around,
-            depth: layer.depth,
-        }
-    }
-
-    /// The pixels of a map from `first` on, in each row.
-    fn pixels(
-        &self,
-        first: usize,
-        count: usize,
-    ) -> impl Iterator<Item = (usize, usize, &[f32], usize)> {
-        let mut channel = 0;
-        self.maps.iter().flat_map(move |(rows, at, channels)| {
-            let start = at + first * channels;
-            let from = channel;
-            channel += channels;
-            let rows = rows.iter().take(self.rows).enumerate();
-            rows.map(move |(row, numbers)| {
-                (
-                    row,
-                    from,
-                    &numbers[start..start + count * channels],
-                    *channels,
-                )
-            })
-        })
-    }
-
-    /// What `count` pixels from `first` on are made of, as bytes; gives the largest magnitude, scaled.
-    fn split(
-        &self,
-        direct: &Direct,
-        scale: f32,
-        (first, count): (usize, usize),
-        to: &mut SplitRows,
-    ) -> f32 {
-        let count = count + self.around;
-        to.resize(self.rows, count, self.depth);
-        let mut largest = 0.0_f32;
-        for (row, channel, numbers, channels) in self.pixels(first, count) {
-            let found = direct
-                .tiles
-                .split((numbers, channels), scale, to, (row, channel));
-            largest = if found > largest || found.is_nan() {
-                found
-            } else {
-                largest
-            };
-        }
-        largest
+    /// Whether its sums can be packed as they come: at most slopes follow, or a map that is added.
+    pub(crate) fn packs_sums(&self, layer: &PlanLayer) -> bool {
+        let is_plain = layer.activation == Activation::None;
+        self.is_finished || is_plain && matches!(layer.combine[..], [Combine::Add { .. }])
     }
 }
 
-/// One segment of one row of tiles: sums, finished, into `rows`; `place` is the first pixel's in the rows of maps that join.
+/// What a thread needs to compute a segment.
+pub(crate) struct Beside<'a> {
+    pub(crate) split: &'a mut SplitRows,
+    pub(crate) ahead: &'a mut Ahead,
+    /// Rows of numbers that are packed afterwards.
+    pub(crate) numbers: &'a mut Vec<f32>,
+}
+
+/// One segment of one row of tiles: sums, finished, into `rows`, packed where their map is; `place` is the first pixel's in the rows of maps
+/// that join.
 #[inline(always)]
 pub(crate) fn row<L: Lanes>(
     lanes: L,
-    (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
+    of: (&Job<'_>, &Span, &PlanLayer, &Direct),
     (tiles, width): (&Range<usize>, usize),
-    (split, ahead): (&mut SplitRows, &mut Ahead),
-    (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
+    beside: &mut Beside<'_>,
+    (place, rows): (usize, &mut [&mut [f32]]),
 ) {
-    let windows = Windows::new((job, span, layer), tiles.start, rows.len());
-    let largest = windows.split(direct, direct.scale, (0, width), split);
-    let fits = largest <= SPLIT_MAX;
+    let (job, span, layer, direct) = of;
+    let tiles = &TileArea {
+        rows: span.tile_row..span.tile_row + 1,
+        columns: tiles.clone(),
+    };
+    if job.plan.packed[layer.output].is_none() {
+        return numbers(lanes, of, (tiles, width), beside, (place, rows));
+    }
+    if direct.packs_sums(layer) && pack_sums(of, (tiles, width), beside, (place, rows)) {
+        return;
+    }
+    let mut made = std::mem::take(beside.numbers);
+    let row_len = width * layer.channels;
+    made.resize(rows.len() * row_len, 0.0);
+    let mut to: Vec<&mut [f32]> = made.chunks_mut(row_len).collect();
+    numbers(lanes, of, (tiles, width), beside, (place, &mut to));
+    let map = (layer.output, layer.channels);
+    job.packed.store(direct.tiles, tiles, map, (&made, rows));
+    *beside.numbers = made;
+}
+
+/// The sums, packed as they come; whether that is all of it. It is not where something that is read or written does not fit.
+fn pack_sums(
+    (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
+    (tiles, width): (&TileArea, usize),
+    beside: &mut Beside<'_>,
+    (place, rows): (usize, &mut [&mut [f32]]),
+) -> bool {
+    let Some(scale) = job.plan.packed[layer.output] else {
+        return false;
+    };
+    let joined = || layer.combine.iter().map(|combine| combine.map());
+    let is_packed = joined().all(|map| job.plan.packed[map].is_some());
+    let windows = Windows::new((job, span, layer), tiles, rows.len());
+    if !is_packed || windows.has_scaled || job.packed.has_scaled(joined(), tiles) {
+        return false;
+    }
+    let added = layer.combine.first();
+    let added = added.map(|added| (job.rows(added.map(), span.tile_row), added));
+    let start = place * job.plan.pitch(layer.output);
+    let packing = |first: usize| Packing {
+        scale,
+        joined: added.as_ref().map(|(rows, added)| upscale_simd::Joined {
+            rows: [first, first + 1].map(|row| &rows[row.min(TILE - 1)][start..]),
+            scale: job.plan.packed[added.map()].unwrap_or(1.0),
+            factor: added.factor(),
+        }),
+    };
+    let Some(input) = windows.bytes(direct, width, beside.split) else {
+        return false;
+    };
     let all = (layer, direct, direct.scale);
-    convolve(all, (rows, width), (split, ahead));
+    let input = (&input, &mut *beside.ahead);
+    convolve(all, (rows, width), input, |row| Some(packing(row))) <= SPLIT_MAX
+}
+
+/// The same as numbers.
+#[inline(always)]
+fn numbers<L: Lanes>(
+    lanes: L,
+    (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
+    (tiles, width): (&TileArea, usize),
+    beside: &mut Beside<'_>,
+    (place, rows): (usize, &mut [&mut [f32]]),
+) {
+    let windows = Windows::new((job, span, layer), tiles, rows.len());
+    let all = (layer, direct, direct.scale);
+    let largest = match windows.packed() {
+        Some(input) => {
+            convolve(all, (rows, width), (&input, beside.ahead), |_| None);
+            0.0
+        }
+        None => {
+            let largest = windows.split(direct, direct.scale, (0, width), beside.split);
+            let input = beside.split.rows();
+            convolve(all, (rows, width), (&input, beside.ahead), |_| None);
+            largest
+        }
+    };
+    let fits = largest <= SPLIT_MAX;
     if !fits {
-        scale_tiles_down(&windows, (layer, direct), width, (split, ahead), rows);
+        let scratch = (&mut *beside.split, &mut *beside.ahead);
+        scale_tiles_down(&windows, (layer, direct), width, scratch, rows);
     }
     if direct.is_finished {
         return;
     }
+    let joined = Joined::all(job, span, layer, (place, width));
     for (row, output) in rows.iter_mut().enumerate() {
         let output = &mut output[..width * layer.channels];
-        finish_row(lanes, layer, output, joined, row, place);
+        finish_row(lanes, layer, output, &joined, row, place);
     }
 }
 
-/// All output channels of some rows; as many after another as have weights that stay in the first cache.
-fn convolve(
+/// All output channels of some rows; as many after another as have weights that stay in the first cache. `packing` is that of
+/// a row and the next.
+fn convolve<'a>(
     (layer, direct, scale): (&PlanLayer, &Direct, f32),
     (rows, width): (&mut [&mut [f32]], usize),
-    (split, ahead): (&SplitRows, &mut Ahead),
-) {
+    (input, ahead): (&ByteRows<'_>, &mut Ahead),
+    packing: impl Fn(usize) -> Option<Packing<'a>>,
+) -> f32 {
     let (tiles, weights) = (direct.tiles, &direct.weights);
     let line = Line {
         scale,
         bias: &layer.bias,
         slopes: &direct.slopes,
     };
+    let mut largest = 0.0_f32;
     for blocks in weights.groups() {
         for (pair, rows) in rows.chunks_mut(2).enumerate() {
-            let place = (2 * pair, blocks.clone());
-            tiles.convolve(split, weights, line, place, (rows, width), ahead);
+            let (place, to) = ((2 * pair, blocks.clone()), (rows, width));
+            let line = (line, packing(2 * pair));
+            largest = largest.max(tiles.convolve(input, weights, line, place, to, ahead));
         }
     }
+    largest
 }
 
 /// Computes those tiles anew whose inputs do not fit.
@@ -214,7 +236,8 @@ fn scale_tiles_down(
         windows.split(direct, scale, (x, count), scratch);
         let rows = rows.iter_mut().map(|row| &mut row[x * layer.channels..]);
         let mut rows: Vec<&mut [f32]> = rows.collect();
-        convolve((layer, direct, scale), (&mut rows, count), (scratch, ahead));
+        let all = (layer, direct, scale);
+        convolve(all, (&mut rows, count), (&scratch.rows(), ahead), |_| None);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What happens to a layer's sums before they are stored: activation, then the maps that join.
 
-use upscale_simd::{Lanes, ReadLease};
+use upscale_simd::Lanes;
 
-use crate::job::{Job, Span};
+use crate::job::{Job, Row, Span};
 use crate::network::{Activation, Combine};
 use crate::plan::PlanLayer;
 use crate::sigmoid::{mish, sigmoid};
@@ -11,15 +11,27 @@ use crate::winograd::TILE;
 /// A map that joins, with its rows for one row of tiles.
 pub(crate) struct Joined<'a> {
     combine: Combine,
-    rows: [ReadLease<'a>; TILE],
+    rows: [Row<'a>; TILE],
 }
 
 impl<'a> Joined<'a> {
-    /// All maps that join a layer.
-    pub(crate) fn all(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<Self> {
-        let joined = layer.combine.iter().map(|&combine| Self {
-            combine,
-            rows: job.rows(combine.map(), span.tile_row),
+    /// All maps that join a layer, as numbers: of those that are packed, the `width` pixels from `place` in their rows on.
+    pub(crate) fn all(
+        job: &'a Job<'_>,
+        span: &Span,
+        layer: &PlanLayer,
+        (place, width): (usize, usize),
+    ) -> Vec<Self> {
+        let joined = layer.combine.iter().map(|&combine| {
+            let map = combine.map();
+            let mut rows = job.rows(map, span.tile_row).map(Row::Whole);
+            if job.plan.packed[map].is_some() {
+                for (row, lease) in rows.iter_mut().enumerate() {
+                    let y = span.tile_row * TILE + row;
+                    *lease = Row::Part(job.numbers(map, (place, y), (&*lease, width)));
+                }
+            }
+            Self { combine, rows }
         });
         joined.collect()
     }

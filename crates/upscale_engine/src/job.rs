@@ -1,12 +1,13 @@
 //! One picture, or one strip of it, being upscaled: the source, the plan, the schedule and the memory between.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use upscale_core::Pixels;
 use upscale_simd::{Ahead, ReadLease, SharedRows, WriteLease};
 
 use crate::needed::Narrow;
 use crate::network::Map;
+use crate::packed::Packed;
 use crate::plan::{Method, Plan, PlanLayer};
 use crate::schedule::{Extent, Schedule, WEIGHTS_SLOTS, Work};
 use crate::winograd::{TILE, WINDOW};
@@ -27,6 +28,26 @@ pub(crate) struct Job<'a> {
     /// First column, in tiles, that memory rows of every factor hold: at its binary logarithm.
     first_tiles: [usize; FACTORS],
     output: &'a Output,
+    /// Which tiles of packed maps hold numbers.
+    pub(crate) packed: Packed,
+}
+
+/// A row of a map, or what is needed of it: its numbers, where it is packed.
+pub(crate) enum Row<'a> {
+    Whole(ReadLease<'a>),
+    Part(Vec<f32>),
+}
+
+impl Deref for Row<'_> {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        match self {
+            Self::Whole(lease) => lease,
+            Self::Part(numbers) => numbers,
+        }
+    }
 }
 
 /// One segment of a task.
@@ -96,11 +117,16 @@ impl<'a> Job<'a> {
     ) -> Self {
         let columns = |factor| schedule.all_columns(plan, &extent, factor);
         let maps = schedule.classes.iter().zip(&schedule.slot_counts);
-        let maps = maps.map(|(&(channels, factor), &slots)| {
-            let segment = extent.segment_tiles * TILE * channels;
-            let pixels = columns(factor).len() * TILE + 2;
-            SharedRows::new(slots, pixels * channels, channels, segment)
+        let maps = maps.map(|(&(pitch, factor), &slots)| {
+            let segment = extent.segment_tiles * TILE * pitch;
+            let pixels = columns(factor).len() * TILE + 2 + plan.row_rest();
+            SharedRows::new(slots, pixels * pitch, pitch, segment)
         });
+        let tiles = |map: Map| {
+            let factor = plan.factors[map];
+            (extent.tile_columns(factor), extent.tile_rows(factor))
+        };
+        let packed = Packed::new(&plan.packed, tiles);
         let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);
         let weights_segment = WINDOW * matrix;
         Self {
@@ -113,15 +139,17 @@ impl<'a> Job<'a> {
             schedule,
             extent,
             output,
+            packed,
         }
     }
 
     /// Bytes that a job keeps in maps under this schedule.
     pub(crate) fn bytes(plan: &Plan, schedule: &Schedule, extent: &Extent) -> usize {
         let classes = schedule.classes.iter().zip(&schedule.slot_counts);
-        let bytes = classes.map(|(&(channels, factor), slots)| {
+        let bytes = classes.map(|(&(pitch, factor), slots)| {
             let pixels = schedule.all_columns(plan, extent, factor).len() * TILE + 2;
-            size_of::<f32>() * pixels * channels * slots
+            let pixels = pixels + plan.row_rest();
+            size_of::<f32>() * pixels * pitch * slots
         });
         bytes.sum()
     }
@@ -207,10 +235,10 @@ impl<'a> Job<'a> {
             return;
         }
         let mut push = |map: Map, rows: Range<usize>, tiles: Range<usize>| {
-            let (channels, factor) = (self.plan.maps[map], self.plan.factors[map]);
-            let start = (self.place(factor, tiles.start * TILE) - 1) * channels;
+            let (pitch, factor) = (self.plan.pitch(map), self.plan.factors[map]);
+            let start = (self.place(factor, tiles.start * TILE) - 1) * pitch;
             let pixels = (tiles.len() * TILE).min(self.extent.width * factor + 1);
-            let count = pixels * channels;
+            let count = pixels * pitch;
             for &slot in self.schedule.slots[map].get(rows).unwrap_or_default() {
                 let rows = &self.maps[self.schedule.class(map)];
                 ahead.push(rows, slot as usize, start, count);
@@ -237,6 +265,23 @@ impl<'a> Job<'a> {
             let tiles = tiles.start / enlarged..tiles.end.div_ceil(enlarged);
             push(map, rows, tiles);
         }
+    }
+
+    /// `width` pixels of a packed map's row `y` as numbers, from `place` on, where they stand in that row.
+    pub(crate) fn numbers(
+        &self,
+        map: Map,
+        (place, y): (usize, usize),
+        (row, width): (&[f32], usize),
+    ) -> Vec<f32> {
+        let (channels, factor) = (self.plan.maps[map], self.plan.factors[map]);
+        let x = place + self.first_tile(factor) * TILE - 1;
+        let mut numbers = vec![0.0; (place + width) * channels];
+        let from = &row[place * self.plan.pitch(map)..];
+        let to = &mut numbers[place * channels..];
+        self.packed
+            .read(map, (x as isize, y as isize), (from, channels), to);
+        numbers
     }
 
     fn row(&self, map: Map, y: usize) -> ReadLease<'_> {

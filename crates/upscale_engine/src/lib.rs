@@ -33,6 +33,7 @@ mod ncnn;
 mod needed;
 mod network;
 mod orientation;
+mod packed;
 mod picture;
 mod plan;
 mod products;

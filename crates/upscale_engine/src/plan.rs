@@ -1,10 +1,11 @@
 //! A network made ready for one kernel set, once: channels padded to whole vectors, weights laid out in the order
 //! in which the kernels read them.
 
-use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, SPLIT_MAX, Weights};
+use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, PIXEL_UNIT, SPLIT_MAX, Weights, packed_pitch};
 
 use crate::direct::Direct;
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
+use crate::packed;
 use crate::ranges::{Observed, Ranges};
 use crate::words::{DEPTH_MAX, Words};
 
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) factors: Vec<usize>,
     /// First layer of every section.
     pub(crate) sections: Vec<usize>,
+    /// What the numbers of every map are multiplied by, where it is packed.
+    pub(crate) packed: Vec<Option<f32>>,
     /// Takes note of what goes through the layers, while ranges are being found.
     pub(crate) observed: Option<Observed>,
     pub(crate) layers: Vec<PlanLayer>,
@@ -89,6 +92,7 @@ impl Plan {
             factors: network.factors.clone(),
             sections: network.sections.clone(),
             observed: None,
+            packed: vec![None; maps.len()],
             layers: layers.collect(),
             maps,
         }
@@ -114,7 +118,22 @@ impl Plan {
                 layer.weights = Buffer::zeroed(0);
             }
         }
+        self.packed = packed::pack(&mut self.layers, &self.maps);
         self
+    }
+
+    /// Numbers from a pixel of a map to the next, in its rows.
+    pub(crate) fn pitch(&self, map: Map) -> usize {
+        let channels = self.maps[map];
+        self.packed[map].map_or(channels, |_| packed_pitch(channels))
+    }
+
+    /// Pixels at the end of a map's rows that tile registers read beyond the last one.
+    pub(crate) fn row_rest(&self) -> usize {
+        match self.packed.iter().any(Option::is_some) {
+            true => PIXEL_UNIT,
+            false => 0,
+        }
     }
 
     /// Width and height of the last layer's map in those of map 0.
@@ -204,7 +223,7 @@ fn direct_layer(
     let scale = ranges.input_scale(index, SPLIT_MAX)?;
     let inputs: Vec<usize> = layer.inputs.iter().map(|&map| maps[map]).collect();
     let weight = |tap: usize, k: usize, n: usize| layer.weight(&inputs, (tap, k, n));
-    Direct::new(tiles, (layer, is_last), scale, weight)
+    Direct::new(tiles, (layer, is_last, &inputs), scale, weight)
 }
 
 fn padded(channels: usize) -> usize {

@@ -92,7 +92,7 @@ pub(crate) struct Schedule {
     pub(crate) slots: Vec<Vec<u32>>,
     /// Slots used of every class of maps, see [`Schedule::class`].
     pub(crate) slot_counts: Vec<usize>,
-    /// Distinct pairs of padded channels and factor.
+    /// Distinct pairs of numbers a pixel and factor.
     pub(crate) classes: Vec<(usize, usize)>,
     /// Class of every map.
     class_of: Vec<usize>,
@@ -289,9 +289,9 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(plan: &'a Plan, extent: &'a Extent) -> Self {
-        let kinds = plan.maps.iter().zip(&plan.factors);
+        let kinds = plan.factors.iter().enumerate();
         let kinds: Vec<_> = kinds
-            .map(|(&channels, &factor)| (channels, factor))
+            .map(|(map, &factor)| (plan.pitch(map), factor))
             .collect();
         let mut classes = kinds.clone();
         classes.sort_unstable();

@@ -18,6 +18,8 @@ pub(crate) struct Scratch {
     pub(crate) split: SplitRows,
     /// What is fetched while products are computed.
     pub(crate) ahead: Ahead,
+    /// Rows of numbers that are packed afterwards.
+    pub(crate) numbers: Vec<f32>,
     /// Rows of the matrix kernel, or gathered source pixels.
     pub(crate) rows: Vec<f32>,
     /// The last layer's rows before they are shuffled.
@@ -40,6 +42,7 @@ impl Scratch {
             tile_scales: Vec::new(),
             split: SplitRows::default(),
             ahead: Ahead::default(),
+            numbers: Vec::new(),
             rows: Vec::new(),
             last: Buffer::zeroed(TILE * tiles * TILE * last),
             base: shuffle::BaseRows::default(),

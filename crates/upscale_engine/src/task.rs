@@ -10,6 +10,7 @@ use upscale_simd::{
 use crate::finish::{Joined, finish_row};
 use crate::job::{Job, Span, Ticket};
 use crate::network::{Map, PICTURE};
+use crate::packed::TileArea;
 use crate::plan::{Method, PlanLayer};
 use crate::products::Products;
 use crate::ranges::{Observed, WORD_MAX};
@@ -94,7 +95,7 @@ fn columns(job: &Job<'_>, span: &Span) -> (Range<usize>, Range<usize>) {
     (tiles, pixels)
 }
 
-/// 3x3 over the source picture: gathers 27 numbers for each pixel, then one product.
+/// 3x3 over the source picture: gathers 27 numbers for each pixel, then one product. Where the map is packed, the rows are numbers first.
 #[inline(always)]
 fn direct<L: Lanes>(
     lanes: L,
@@ -103,16 +104,51 @@ fn direct<L: Lanes>(
     span: &Span,
     layer: &PlanLayer,
 ) {
-    let (_, pixels) = columns(job, span);
-    let joined = Joined::all(job, span, layer);
-    for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
-        let mut x = pixels.start;
-        while x < pixels.end {
+    let (tiles, pixels) = columns(job, span);
+    let at = job.place_in_segment(pixels.start, span.segment) * job.plan.pitch(layer.output);
+    let mut output = output_rows(job, span, layer);
+    let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
+    let Some(registers) = job
+        .plan
+        .kernels
+        .tiles()
+        .filter(|_| job.plan.packed[layer.output].is_some())
+    else {
+        return picture_rows(lanes, (job, span, layer), scratch, &pixels, &mut rows);
+    };
+    let row_len = pixels.len() * layer.channels;
+    let mut numbers = std::mem::take(&mut scratch.numbers);
+    numbers.resize(rows.len() * row_len, 0.0);
+    let mut made: Vec<&mut [f32]> = numbers.chunks_mut(row_len).collect();
+    picture_rows(lanes, (job, span, layer), scratch, &pixels, &mut made);
+    let place = TileArea {
+        rows: span.tile_row..span.tile_row + 1,
+        columns: tiles,
+    };
+    let map = (layer.output, layer.channels);
+    job.packed
+        .store(registers, &place, map, (&numbers, &mut rows));
+    scratch.numbers = numbers;
+}
+
+/// The rows of one row of tiles as numbers.
+#[inline(always)]
+fn picture_rows<L: Lanes>(
+    lanes: L,
+    (job, span, layer): (&Job<'_>, &Span, &PlanLayer),
+    scratch: &mut Scratch,
+    pixels: &Range<usize>,
+    rows: &mut [&mut [f32]],
+) {
+    let place = job.place(1, pixels.start);
+    let joined = Joined::all(job, span, layer, (place, pixels.len()));
+    for (row, output) in rows.iter_mut().enumerate() {
+        for x in pixels.clone().step_by(GATHER) {
             let count = GATHER.min(pixels.end - x);
             let y = span.tile_row * TILE + row;
             let source = (job.source, job.plan.mean, job.plan.unshuffle);
             picture::gather(source, y, x..x + count, &mut scratch.rows);
-            let at = job.place_in_segment(x, span.segment) * layer.channels;
+            let at = (x - pixels.start) * layer.channels;
             let output = &mut output[at..at + count * layer.channels];
             let bias = Start::Values(&layer.bias);
             let weights = layer.part(0, layer.depth);
@@ -126,7 +162,6 @@ fn direct<L: Lanes>(
             };
             multiply_into(lanes, from, to, count, weights, bias);
             finish_row(lanes, layer, output, &joined, row, job.place(1, x));
-            x += count;
         }
     }
 }
@@ -135,11 +170,11 @@ fn direct<L: Lanes>(
 #[inline(always)]
 fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     let (_, pixels) = columns(job, span);
-    let joined = Joined::all(job, span, layer);
     let inputs = layer.inputs.iter().map(|&map| job.rows(map, span.tile_row));
     let inputs: Vec<_> = inputs.collect();
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);
+    let joined = Joined::all(job, span, layer, (place, pixels.len()));
     for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
         let output = &mut output[at..at + pixels.len() * layer.channels];
         let mut start = Start::Values(&layer.bias);
@@ -367,15 +402,14 @@ fn transform_word_inputs<L: Lanes>(
 #[inline(always)]
 fn tiled<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
     let (tiles, pixels) = columns(job, span);
-    let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
+    let at = job.place_in_segment(pixels.start, span.segment) * job.plan.pitch(layer.output);
     let place = job.place(layer.factor, pixels.start);
     let shape = products(lanes, job, scratch, span, &tiles);
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
-        let joined = Joined::all(job, span, layer);
         let mut output = output_rows(job, span, layer);
         let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
-        let to = (&joined[..], place, &mut rows[..]);
+        let to = (place, &mut rows[..]);
         let from = (&shape, &tiles, first);
         finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
     }
@@ -389,15 +423,21 @@ fn finish_tiles<L: Lanes>(
     (shape, tiles, first): (&Products, &Range<usize>, usize),
     width: usize,
     scratch: &mut Scratch,
-    to: (&[Joined<'_>], usize, &mut [&mut [f32]]),
+    to: (usize, &mut [&mut [f32]]),
 ) {
     if let Some(direct) = &layer.direct {
         let of = (job, span, layer, direct);
-        let beside = (&mut scratch.split, &mut scratch.ahead);
+        let beside = &mut direct::Beside {
+            split: &mut scratch.split,
+            ahead: &mut scratch.ahead,
+            numbers: &mut scratch.numbers,
+        };
         return direct::row(lanes, of, (tiles, width), beside, to);
     }
+    let joined = Joined::all(job, span, layer, (to.0, width));
     let input = sums(shape, (&scratch.products, &scratch.tile_scales), first);
     let shape = shape.of_row(tiles.len());
+    let to = (&joined[..], to.0, to.1);
     transform_outputs(lanes, &shape, (input, width), (job, layer), to);
 }
 
@@ -440,7 +480,7 @@ fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, l
         let valid = job.row_count(layer.factor, span.tile_row);
         let rows = last.chunks_mut(row_len).take(valid);
         let mut rows: Vec<&mut [f32]> = rows.collect();
-        let to = (&[][..], 0, &mut rows[..]);
+        let to = (0, &mut rows[..]);
         let from = (&shape, &tiles, first);
         finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
         for (row, values) in last.chunks(row_len).take(valid).enumerate() {

@@ -37,4 +37,7 @@ pub use kernels::{InstructionSet, Kernels, widened};
 pub use lanes::{Computation, Lanes};
 pub use leases::{ReadLease, SharedRows, WriteLease};
 pub use portable::Portable;
-pub use tiles::{BLOCKS_MAX, Line, PIXEL_UNIT, SPLIT_MAX, SplitRows, SplitWeights, Tiles, Weight};
+pub use tiles::{
+    BLOCKS_MAX, ByteRows, Joined, Line, PIXEL_UNIT, Packing, SPLIT_MAX, SplitRows, SplitWeights,
+    Tiles, Weight, packed_pitch, unpack,
+};

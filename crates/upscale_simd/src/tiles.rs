@@ -12,10 +12,13 @@ mod amx;
 #[path = "tiles/absent.rs"]
 mod amx;
 mod bytes;
+mod rows;
 
 use std::ops::Range;
 
-use self::bytes::Bytes;
+use self::bytes::{Bytes, bytes_of, bytes_of_mut};
+use self::rows::Layout;
+pub use self::rows::{ByteRows, SplitRows, packed_pitch};
 use crate::{Ahead, CHANNEL_UNIT};
 
 /// The largest magnitude whose high byte is one: 127 * 256 + 127.
@@ -55,14 +58,6 @@ impl Weight {
         }
     }
 
-    /// What the second of the two sums counts.
-    fn low_unit(self) -> f32 {
-        match self {
-            Self::One => 1.0,
-            Self::Two => 256.0,
-        }
-    }
-
     fn bytes(self) -> usize {
         match self {
             Self::One => 1,
@@ -92,10 +87,12 @@ struct Chunks {
 }
 
 impl Chunks {
-    fn new(depth: usize) -> Self {
+    /// Of each of `parts` equal parts.
+    fn new(depth: usize, parts: usize) -> Self {
+        let part = depth / parts;
         Self {
-            channels: depth.min(ROW_BYTES),
-            count: depth.div_ceil(ROW_BYTES),
+            channels: part.min(ROW_BYTES),
+            count: part.div_ceil(ROW_BYTES) * parts,
         }
     }
 
@@ -105,24 +102,15 @@ impl Chunks {
     }
 }
 
-/// Rows of pixels split into bytes: `depth` bytes a pixel, `pixel_bytes` from the beginning of one to that of the next, so that
-/// no chunk of it lies in two cache lines, and `row_bytes` from row to row.
-#[derive(Default)]
-pub struct SplitRows {
-    high: Bytes,
-    low: Bytes,
-    row_bytes: usize,
-    pixel_bytes: usize,
-    depth: usize,
-}
-
 impl SplitWeights {
     /// `weight` gives the weight of a tap (row-major) from an input channel below `depth` to an output channel below `channels`.
-    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024; `side` is 1 or 3. None where it is not, a weight is not finite,
+    /// Both are multiples of [`CHANNEL_UNIT`], the depth at most 1,024; `side` is 1 or 3. Input channels stand in `parts` equal parts, of at
+    /// most 64 where they are several. None where it is not so, a weight is not finite,
     /// or those of an output channel are no bytes where they should be: whole multiples, up to 127, of one number.
     #[must_use]
     pub fn new(
         kind: Weight,
+        parts: usize,
         (side, depth, channels): (usize, usize, usize),
         weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Option<Self> {
@@ -130,8 +118,14 @@ impl SplitWeights {
         if !is_whole(depth) || !is_whole(channels) || depth > DEPTH_MAX || ![1, 3].contains(&side) {
             return None;
         }
+        if parts == 0 || !depth.is_multiple_of(parts) || !is_whole(depth / parts) {
+            return None;
+        }
+        if parts > 1 && depth / parts > ROW_BYTES {
+            return None;
+        }
         let taps = side * side;
-        let chunks = Chunks::new(depth);
+        let chunks = Chunks::new(depth, parts);
         let mut split = Self {
             bytes: Bytes::zeroed(
                 channels / CHANNEL_UNIT * taps * chunks.count * kind.bytes() * chunks.matrix(),
@@ -205,28 +199,6 @@ impl SplitWeights {
     }
 }
 
-impl SplitRows {
-    /// Makes room for `rows` rows of `width` pixels with `depth` bytes each, and for what is read beyond the last one.
-    pub fn resize(&mut self, rows: usize, width: usize, depth: usize) {
-        self.pixel_bytes = match depth {
-            ..=16 => 16,
-            17..=32 => 32,
-            _ => depth.saturating_add(ROW_BYTES - 1) / ROW_BYTES * ROW_BYTES,
-        };
-        let row_bytes = width
-            .saturating_add(PIXEL_UNIT)
-            .saturating_mul(self.pixel_bytes);
-        self.row_bytes = row_bytes.saturating_add(ROW_BYTES - 1) / ROW_BYTES * ROW_BYTES;
-        self.depth = depth;
-        let bytes = self.row_bytes.saturating_mul(rows);
-        for plane in [&mut self.high, &mut self.low] {
-            if plane.len() < bytes {
-                *plane = Bytes::zeroed(bytes);
-            }
-        }
-    }
-}
-
 /// What becomes of sums: divided by the weights' scales and by `scale`, plus `bias`; below zero times `slopes`. Each is as long
 /// as there are output channels.
 #[derive(Clone, Copy)]
@@ -286,61 +258,115 @@ impl Tiles {
         rows: &mut SplitRows,
         (row, first): (usize, usize),
     ) -> f32 {
+        let layout = rows.layout();
+        let to = rows.pixels_mut(row, (first, channels));
+        self.split_pixels((numbers, channels), scale, (to, layout))
+    }
+
+    /// The same into pixels of [`packed_pitch`]. [`unpack`] brings them back.
+    ///
+    /// # Panics
+    /// As [`Tiles::split`].
+    pub fn pack(self, (numbers, channels): (&[f32], usize), scale: f32, to: &mut [f32]) -> f32 {
+        let to = (bytes_of_mut(to), Layout::packed(channels));
+        self.split_pixels((numbers, channels), scale, to)
+    }
+
+    fn split_pixels(
+        self,
+        (numbers, channels): (&[f32], usize),
+        scale: f32,
+        (to, layout): (&mut [i8], Layout),
+    ) -> f32 {
         assert!(channels > 0 && channels.is_multiple_of(CHANNEL_UNIT));
-        assert!(
-            first + channels <= rows.depth
-                && numbers.len() / channels * rows.pixel_bytes <= rows.row_bytes
-        );
-        let place = row * rows.row_bytes..(row + 1) * rows.row_bytes;
-        let bytes = [&mut rows.high[place.clone()], &mut rows.low[place]];
-        // SAFETY: the token proves the features.
-        unsafe {
-            amx::split_pixels(
-                self.0,
-                (numbers, channels),
-                scale,
-                bytes,
-                (first, rows.pixel_bytes),
-            )
-        }
+        let count = numbers.len() / channels;
+        assert!(channels <= layout.low && layout.end(count, channels) <= to.len());
+        // SAFETY: the token proves the features; what is written was looked at above.
+        unsafe { amx::split_pixels(self.0, (numbers, channels), scale, (to, layout)) }
     }
 
     /// The convolution of as many rows as kernels have, or of one more: some blocks of [`CHANNEL_UNIT`] channels of one output row or
     /// of two below one another. Pixel `x` of the first is made of `side` pixels from `x` on, of as many input rows from `row` on;
-    /// `width` pixels in all. Meanwhile some of `ahead` is fetched.
+    /// `width` pixels in all. Meanwhile some of `ahead` is fetched. Where it is packed, the largest magnitude is given: above [`SPLIT_MAX`]
+    /// where one does not fit or is no number; else 0.
     ///
     /// # Panics
-    /// When there are fewer rows, pixels or channels, more than [`BLOCKS_MAX`] blocks or none, or an output row is shorter.
+    /// When there are fewer rows, pixels or channels, more than [`BLOCKS_MAX`] blocks or none, or a row of output or of what is added is
+    /// shorter.
     pub fn convolve(
         self,
-        input: &SplitRows,
+        input: &ByteRows<'_>,
         weights: &SplitWeights,
-        line: Line<'_>,
+        (line, packing): (Line<'_>, Option<Packing<'_>>),
         (row, blocks): (usize, Range<usize>),
         (output, width): (&mut [&mut [f32]], usize),
         ahead: &mut Ahead,
-    ) {
+    ) -> f32 {
         let (depth, channels) = (weights.depth, weights.scales.len());
         let beyond = weights.side - 1;
         // Whole blocks of pixels, and what a kernel reads beyond; nowhere if that is beyond all memory.
         let pixels = width.saturating_add(PIXEL_UNIT - 1) / PIXEL_UNIT * PIXEL_UNIT;
-        let read = (pixels + beyond).saturating_mul(input.pixel_bytes);
         let last_row = row.saturating_add((output.len() + beyond).saturating_sub(1));
-        let last = last_row.saturating_mul(input.row_bytes);
-        let last = last.saturating_add(read);
-        assert!(depth == input.depth);
+        assert!(input.has(
+            depth,
+            weights.chunks,
+            (last_row, pixels.saturating_add(beyond))
+        ));
         assert!(line.bias.len() == channels && line.slopes.len() == channels);
         assert!((1..=BLOCKS_MAX).contains(&blocks.len()) && blocks.end <= channels / CHANNEL_UNIT);
         assert!((1..=2).contains(&output.len()));
-        assert!(read <= input.row_bytes && last <= input.high.len() && last <= input.low.len());
-        assert!(
-            output
-                .iter()
-                .all(|row| row.len() >= width.saturating_mul(channels))
-        );
+        let pitch = if packing.is_some() {
+            packed_pitch(channels)
+        } else {
+            channels
+        };
+        let numbers = width.saturating_mul(pitch);
+        assert!(output.iter().all(|row| row.len() >= numbers));
+        if let Some(joined) = packing.and_then(|packing| packing.joined) {
+            let mut rows = joined.rows.iter().take(output.len());
+            assert!(rows.all(|row| row.len() >= numbers));
+        }
         let place = (row, blocks);
+        let line = (line, packing);
         // SAFETY: the token proves the features; every row and weight that is read was looked at above, the weights by their making.
         unsafe { amx::convolve_rows(self.0, input, weights, line, place, (output, width), ahead) }
+    }
+}
+
+/// How sums are stored as bytes, as [`Tiles::pack`] does.
+#[derive(Clone, Copy)]
+pub struct Packing<'a> {
+    /// Multiplies a number.
+    pub scale: f32,
+    /// What is added before.
+    pub joined: Option<Joined<'a>>,
+}
+
+/// Packed pixels that are added to sums times a number.
+#[derive(Clone, Copy)]
+pub struct Joined<'a> {
+    /// A row for each of the output.
+    pub rows: [&'a [f32]; 2],
+    /// What they were multiplied by.
+    pub scale: f32,
+    /// Multiplies the sums.
+    pub factor: f32,
+}
+
+/// Packed pixels of `channels` numbers each become numbers again.
+///
+/// # Panics
+/// When there are fewer pixels than `to` has room for.
+pub fn unpack((from, channels): (&[f32], usize), scale: f32, to: &mut [f32]) {
+    let (layout, unit) = (Layout::packed(channels), 1.0 / scale);
+    let from = bytes_of(from).chunks_exact(layout.pixel);
+    let pixels = to.chunks_exact_mut(channels);
+    assert!(from.len() >= pixels.len());
+    for (bytes, numbers) in from.zip(pixels) {
+        let halves = bytes.iter().zip(&bytes[layout.low..]);
+        for (number, (high, low)) in numbers.iter_mut().zip(halves) {
+            *number = (256 * i32::from(*high) + i32::from(*low)) as f32 * unit;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Line, SplitRows, SplitWeights};
+use super::{ByteRows, Layout, Line, Packing, SplitWeights};
 use crate::Ahead;
 
 /// There is none.
@@ -15,8 +15,7 @@ pub(super) unsafe fn split_pixels(
     granted: Granted,
     _numbers: (&[f32], usize),
     _scale: f32,
-    _bytes: [&mut [i8]; 2],
-    _place: (usize, usize),
+    _to: (&mut [i8], Layout),
 ) -> f32 {
     match granted {}
 }
@@ -25,12 +24,12 @@ pub(super) unsafe fn split_pixels(
 /// Cannot be called.
 pub(super) unsafe fn convolve_rows(
     granted: Granted,
-    _input: &SplitRows,
+    _input: &ByteRows<'_>,
     _weights: &SplitWeights,
-    _line: Line<'_>,
+    _line: (Line<'_>, Option<Packing<'_>>),
     _place: (usize, Range<usize>),
     _output: (&mut [&mut [f32]], usize),
     _ahead: &mut Ahead,
-) {
+) -> f32 {
     match granted {}
 }

@@ -1,20 +1,22 @@
 //! The instructions: tile registers for the products, AVX-512 for what becomes bytes and comes of sums.
 
+mod finish;
+mod split;
+
 use std::arch::asm;
 use std::arch::x86_64::{
-    __cpuid_count, __m512, __m512i, _MM_HINT_T1, _mm_prefetch, _mm512_abs_epi16, _mm512_add_epi16,
-    _mm512_and_si512, _mm512_cmpgt_epu16_mask, _mm512_cvtepi32_ps, _mm512_cvtps_epi32,
-    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
-    _mm512_max_epu16, _mm512_max_epu32, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
-    _mm512_packs_epi16, _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi32,
-    _mm512_reduce_max_epu32, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps,
-    _mm512_setr_epi32, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_srai_epi16,
-    _mm512_srli_epi32, _mm512_storeu_ps, _xgetbv,
+    __cpuid_count, _MM_HINT_T1, _mm_prefetch, _mm512_max_epu32, _mm512_reduce_max_epu32,
+    _mm512_setzero_si512, _xgetbv,
 };
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{BLOCKS_MAX, Line, PIXEL_UNIT, ROW_BYTES, SPLIT_MAX, SplitRows, SplitWeights, Weight};
+use self::finish::{Finishing, finish, pack_sums};
+pub(super) use self::split::split_pixels;
+use super::{
+    BLOCKS_MAX, ByteRows, Layout, Line, PIXEL_UNIT, Packing, ROW_BYTES, SplitWeights, Weight,
+    packed_pitch,
+};
 use crate::{Ahead, CHANNEL_UNIT};
 
 /// The CPU has the instructions, and the system gives this process the registers: only [`Granted::ask`] makes one.
@@ -65,90 +67,6 @@ fn is_granted() -> bool {
     false
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-pub(super) fn split_pixels(
-    _granted: Granted,
-    (numbers, channels): (&[f32], usize),
-    scale: f32,
-    [high, low]: [&mut [i8]; 2],
-    (first, pixel_bytes): (usize, usize),
-) -> f32 {
-    let mut largest = _mm512_setzero_si512();
-    for (pixel, numbers) in numbers.chunks_exact(channels).enumerate() {
-        // As many at a time as become a cache line of bytes.
-        for (part, numbers) in numbers.chunks(ROW_BYTES).enumerate() {
-            let at = pixel * pixel_bytes + first + part * ROW_BYTES;
-            let at = at..at + numbers.len();
-            let to = [&mut high[at.clone()], &mut low[at]];
-            let found = match numbers.len() / CHANNEL_UNIT {
-                4 => split_registers::<4>(numbers, scale, to),
-                3 => split_registers::<3>(numbers, scale, to),
-                2 => split_registers::<2>(numbers, scale, to),
-                _ => split_registers::<1>(numbers, scale, to),
-            };
-            largest = _mm512_max_epu16(largest, found);
-        }
-    }
-    match _mm512_cmpgt_epu16_mask(largest, _mm512_set1_epi16(SPLIT_MAX as i16)) {
-        0 => f32::from(largest_word(largest)),
-        _ => largest_number(numbers, scale),
-    }
-}
-
-/// `N` registers of numbers, times `scale`, become bytes; gives their magnitudes as unsigned 16-bit integers, the larger ones of those that
-/// share a place. What is beyond them, or no number, becomes -32,768 or 32,767.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-fn split_registers<const N: usize>(
-    numbers: &[f32],
-    scale: f32,
-    [high, low]: [&mut [i8]; 2],
-) -> __m512i {
-    let count = N * CHANNEL_UNIT;
-    assert!(numbers.len() == count && high.len() == count && low.len() == count);
-    let scale = _mm512_set1_ps(scale);
-    let mut integers = [_mm512_setzero_si512(); 4];
-    for (register, integer) in integers.iter_mut().take(N).enumerate() {
-        // SAFETY: there are N registers of numbers.
-        let value = unsafe { _mm512_loadu_ps(numbers.as_ptr().add(register * CHANNEL_UNIT)) };
-        *integer = _mm512_cvtps_epi32(_mm512_mul_ps(value, scale));
-    }
-    // Packing takes 128 bits of each register in turn.
-    let words = [
-        _mm512_packs_epi32(integers[0], integers[1]),
-        _mm512_packs_epi32(integers[2], integers[3]),
-    ];
-    let upper =
-        words.map(|word| _mm512_srai_epi16::<8>(_mm512_add_epi16(word, _mm512_set1_epi16(128))));
-    let lower = words.map(|word| _mm512_and_si512(word, _mm512_set1_epi16(255)));
-    let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    let upper = _mm512_permutexvar_epi32(order, _mm512_packs_epi16(upper[0], upper[1]));
-    let lower = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(lower[0], lower[1]));
-    let written = u64::MAX >> (ROW_BYTES - count);
-    // SAFETY: as many bytes are written as the slices are long.
-    unsafe {
-        _mm512_mask_storeu_epi8(high.as_mut_ptr(), written, upper);
-        _mm512_mask_storeu_epi8(low.as_mut_ptr(), written, lower);
-    }
-    let [one, other] = words.map(|word| _mm512_abs_epi16(word));
-    _mm512_max_epu16(one, other)
-}
-
-/// The largest of 32 unsigned 16-bit integers.
-#[target_feature(enable = "avx512f")]
-fn largest_word(words: __m512i) -> u16 {
-    let low = _mm512_and_si512(words, _mm512_set1_epi32(0xffff));
-    let high = _mm512_srli_epi32::<16>(words);
-    _mm512_reduce_max_epu32(_mm512_max_epu32(low, high)) as u16
-}
-
-/// The largest magnitude, or what is no number: as bits no number is above that.
-fn largest_number(numbers: &[f32], scale: f32) -> f32 {
-    let bits = numbers
-        .iter()
-        .map(|number| (number * scale).abs().to_bits());
-    f32::from_bits(bits.max().unwrap_or_default())
-}
-
 /// What `ldtilecfg` reads.
 #[repr(C, align(64))]
 struct Configuration {
@@ -195,16 +113,21 @@ struct Block([[Sums; 2]; 2]);
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
 pub(super) unsafe fn convolve_rows(
     _granted: Granted,
-    input: &SplitRows,
+    input: &ByteRows<'_>,
     weights: &SplitWeights,
-    line: Line<'_>,
+    (line, packing): (Line<'_>, Option<Packing<'_>>),
     (row, blocks): (usize, Range<usize>),
     (output, width): (&mut [&mut [f32]], usize),
     ahead: &mut Ahead,
-) {
+) -> f32 {
     let configuration = Configuration::new(weights.chunks.channels);
     let mut sums = Block([[[0; PIXEL_UNIT * CHANNEL_UNIT]; 2]; 2]);
     let channels = line.bias.len();
+    let pitch = if packing.is_some() {
+        packed_pitch(channels)
+    } else {
+        channels
+    };
     let last = blocks.end - 1;
     let finishing: [Finishing; BLOCKS_MAX] =
         std::array::from_fn(|at| Finishing::new(weights, line, last.min(blocks.start + at)));
@@ -212,34 +135,39 @@ pub(super) unsafe fn convolve_rows(
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &configuration, options(nostack, readonly, preserves_flags));
     };
+    // Without a second row the first is computed twice.
+    let rows = [row, row + output.len() - 1];
+    let mut largest = _mm512_setzero_si512();
     for x in (0..width).step_by(PIXEL_UNIT) {
-        // Without a second row the first is computed twice.
-        let first = row * input.row_bytes + x * input.pixel_bytes;
-        let places = [first, first + (output.len() - 1) * input.row_bytes];
         let count = PIXEL_UNIT.min(width - x);
         for (block, finishing) in blocks.clone().zip(&finishing) {
             // SAFETY: the caller's promise.
-            unsafe { sum_block(input, weights, block, places, (&mut sums, ahead)) };
-            for (output, sums) in output.iter_mut().zip(&sums.0) {
-                let output = &mut output[x * channels + block * CHANNEL_UNIT..];
-                finish(sums, finishing, output, (count, channels));
+            unsafe { sum_block(input, weights, block, (rows, x), (&mut sums, ahead)) };
+            for (at, (output, sums)) in output.iter_mut().zip(&sums.0).enumerate() {
+                let to = (&mut output[x * pitch..], block, (count, channels));
+                let found = match &packing {
+                    None => finish(sums, finishing, to),
+                    Some(packing) => pack_sums(sums, finishing, to, (packing, at, x * pitch)),
+                };
+                largest = _mm512_max_epu32(largest, found);
             }
         }
     }
     // SAFETY: tile registers are no one else's; released, they cost no switch of threads anything.
     unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
+    _mm512_reduce_max_epu32(largest) as f32
 }
 
-/// Sums of 16 pixels each of two rows, whose windows begin at `places`.
+/// Sums of 16 pixels from `x` on of each of two rows, whose windows begin with these rows.
 ///
 /// # Safety
 /// The registers are configured for the weights' depth, and the windows of 18 pixels lie within the input.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
 unsafe fn sum_block(
-    input: &SplitRows,
+    input: &ByteRows<'_>,
     weights: &SplitWeights,
     channels: usize,
-    places: [usize; 2],
+    (rows, x): ([usize; 2], usize),
     (block, ahead): (&mut Block, &mut Ahead),
 ) {
     // SAFETY: reads and writes within the input and the weights by the caller's promise, and within the block.
@@ -257,15 +185,17 @@ unsafe fn sum_block(
                     _mm_prefetch::<_MM_HINT_T1>(line.cast());
                 }
             }
-            let offset = row * input.row_bytes + column * input.pixel_bytes;
-            let pixels = places.map(|place| place + offset + chunk * ROW_BYTES);
+            let each = weights.chunks.count / input.parts.len();
+            let part = &input.parts[chunk / each];
+            let at = (x + column) * input.layout.pixel + chunk % each * ROW_BYTES;
+            let pixels = rows.map(|first| part[first + row].as_ptr().add(at));
             let matrix = weights.matrices(channels, row * weights.side + column, chunk);
             let matrix = weights.bytes.as_ptr().add(matrix);
             match weights.weight {
-                Weight::One => add_two_products(input, pixels, matrix),
+                Weight::One => add_two_products(input.layout, pixels, matrix),
                 Weight::Two => {
                     let both = [matrix, matrix.add(weights.chunks.matrix())];
-                    add_three_products(input, pixels, both);
+                    add_three_products(input.layout, pixels, both);
                 }
             }
         }
@@ -301,8 +231,8 @@ impl SplitWeights {
 /// As [`sum_block`]; the matrices are as deep as the registers are configured for.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
 unsafe fn add_three_products(
-    input: &SplitRows,
-    [first, second]: [usize; 2],
+    layout: Layout,
+    [first, second]: [*const i8; 2],
     [high, low]: [*const i8; 2],
 ) {
     // SAFETY: reads only, within the input and the matrices by the caller's promise.
@@ -322,12 +252,12 @@ unsafe fn add_three_products(
             "tdpbssd tmm7, tmm1, tmm2",
             high = in(reg) high,
             low = in(reg) low,
-            first_high = in(reg) input.high.as_ptr().add(first),
-            first_low = in(reg) input.low.as_ptr().add(first),
-            second_high = in(reg) input.high.as_ptr().add(second),
-            second_low = in(reg) input.low.as_ptr().add(second),
+            first_high = in(reg) first,
+            first_low = in(reg) first.add(layout.low),
+            second_high = in(reg) second,
+            second_low = in(reg) second.add(layout.low),
             line = in(reg) ROW_BYTES,
-            pixel = in(reg) input.pixel_bytes,
+            pixel = in(reg) layout.pixel,
             options(nostack, readonly, preserves_flags)
         );
     }
@@ -338,7 +268,7 @@ unsafe fn add_three_products(
 /// # Safety
 /// As [`add_three_products`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-unsafe fn add_two_products(input: &SplitRows, [first, second]: [usize; 2], matrix: *const i8) {
+unsafe fn add_two_products(layout: Layout, [first, second]: [*const i8; 2], matrix: *const i8) {
     // SAFETY: reads only, within the input and the matrix by the caller's promise.
     unsafe {
         asm!(
@@ -352,80 +282,13 @@ unsafe fn add_two_products(input: &SplitRows, [first, second]: [usize; 2], matri
             "tileloadd tmm1, [{second_low} + {pixel}*1]",
             "tdpbssd tmm7, tmm1, tmm2",
             matrix = in(reg) matrix,
-            first_high = in(reg) input.high.as_ptr().add(first),
-            first_low = in(reg) input.low.as_ptr().add(first),
-            second_high = in(reg) input.high.as_ptr().add(second),
-            second_low = in(reg) input.low.as_ptr().add(second),
+            first_high = in(reg) first,
+            first_low = in(reg) first.add(layout.low),
+            second_high = in(reg) second,
+            second_low = in(reg) second.add(layout.low),
             line = in(reg) ROW_BYTES,
-            pixel = in(reg) input.pixel_bytes,
+            pixel = in(reg) layout.pixel,
             options(nostack, readonly, preserves_flags)
         );
-    }
-}
-
-/// What sums of 16 channels are multiplied by, and what is added.
-struct Finishing {
-    low_unit: __m512,
-    high_unit: __m512,
-    bias: __m512,
-    slopes: __m512,
-}
-
-impl Finishing {
-    /// That of 16 channels.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-    fn new(weights: &SplitWeights, line: Line<'_>, block: usize) -> Self {
-        let place = block * CHANNEL_UNIT..(block + 1) * CHANNEL_UNIT;
-        let units = weights.scales[place.clone()]
-            .iter()
-            .map(|&scale| match scale {
-                0.0 => 0.0,
-                one => weights.weight.low_unit() / (one * line.scale),
-            });
-        let mut low_unit = [0.0; CHANNEL_UNIT];
-        for (to, unit) in low_unit.iter_mut().zip(units) {
-            *to = unit;
-        }
-        let [bias, slopes] = [line.bias, line.slopes].map(|all| &all[place.clone()]);
-        // SAFETY: all three are 16 long.
-        let [low_unit, bias, slopes] = unsafe {
-            [
-                _mm512_loadu_ps(low_unit.as_ptr()),
-                _mm512_loadu_ps(bias.as_ptr()),
-                _mm512_loadu_ps(slopes.as_ptr()),
-            ]
-        };
-        Self {
-            low_unit,
-            high_unit: _mm512_mul_ps(low_unit, _mm512_set1_ps(256.0)),
-            bias,
-            slopes,
-        }
-    }
-}
-
-/// Sums become numbers: 16 channels of `count` pixels, into a row with `channels` of them a pixel.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,avx2")]
-fn finish(
-    [high, low]: &[Sums; 2],
-    by: &Finishing,
-    output: &mut [f32],
-    (count, channels): (usize, usize),
-) {
-    assert!(count <= PIXEL_UNIT);
-    let zero = _mm512_setzero_ps();
-    for pixel in 0..count {
-        let (high, low) = (&high[pixel * CHANNEL_UNIT..], &low[pixel * CHANNEL_UNIT..]);
-        let output = &mut output[pixel * channels..pixel * channels + CHANNEL_UNIT];
-        // SAFETY: there are 16 sums for each of 16 pixels, and the output is 16 long.
-        unsafe {
-            let low = _mm512_cvtepi32_ps(_mm512_loadu_si512(low.as_ptr().cast()));
-            let high = _mm512_cvtepi32_ps(_mm512_loadu_si512(high.as_ptr().cast()));
-            let low = _mm512_fmadd_ps(low, by.low_unit, by.bias);
-            let sum = _mm512_fmadd_ps(high, by.high_unit, low);
-            let positive = _mm512_max_ps(sum, zero);
-            let sum = _mm512_fmadd_ps(_mm512_min_ps(sum, zero), by.slopes, positive);
-            _mm512_storeu_ps(output.as_mut_ptr(), sum);
-        }
     }
 }

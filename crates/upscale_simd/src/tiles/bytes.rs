@@ -25,16 +25,26 @@ impl Deref for Bytes {
 
     #[inline(always)]
     fn deref(&self) -> &[i8] {
-        // SAFETY: the buffer's own memory, borrowed as it is; bytes have no alignment, and any bits are one.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), size_of_val(&self.0[..])) }
+        bytes_of(&self.0)
     }
 }
 
 impl DerefMut for Bytes {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [i8] {
-        let count = size_of_val(&self.0[..]);
-        // SAFETY: as above, borrowed for this alone; any bits are a number.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+        bytes_of_mut(&mut self.0)
     }
+}
+
+/// The bytes of numbers.
+pub(super) fn bytes_of(numbers: &[f32]) -> &[i8] {
+    // SAFETY: the same memory, borrowed as it is; bytes have no alignment, and any bits are one.
+    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
+}
+
+/// The same, to write: whatever they become, they are numbers.
+pub(super) fn bytes_of_mut(numbers: &mut [f32]) -> &mut [i8] {
+    let count = size_of_val(numbers);
+    // SAFETY: as above, borrowed for this alone; any bits are a number.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), count) }
 }

@@ -114,7 +114,7 @@ fn compare_with_plain(
         (_, Weight::One) if (tap, k) == (middle, 0) => -127.0 * 0.013,
         (_, Weight::One) => (number(tap + 9 * (k + 256 * n)) / 257.5).round() * 0.013,
     };
-    let weights = SplitWeights::new(kind, shape, weight).unwrap();
+    let weights = SplitWeights::new(kind, 1, shape, weight).unwrap();
     let scale = 0.7;
     let value = |y: usize, at: usize| number(y * 7_919 + at + 5) / scale;
     let row = |y| {
@@ -124,7 +124,7 @@ fn compare_with_plain(
     };
     let pixels: Vec<Vec<f32>> = (0..rows + side - 1).map(row).collect();
     let mut split = SplitRows::default();
-    split.resize(rows + side - 1, width + side - 1, depth);
+    split.resize(rows + side - 1, width + side - 1, (depth, 1));
     for (y, pixels) in pixels.iter().enumerate() {
         let largest = tiles.split((pixels, depth), scale, &mut split, (y, 0));
         assert!(largest <= SPLIT_MAX * 1.000_001 && largest > 0.9 * SPLIT_MAX);
@@ -142,9 +142,9 @@ fn compare_with_plain(
         for blocks in weights.groups() {
             let place = (2 * pair, blocks);
             tiles.convolve(
-                &split,
+                &split.rows(),
                 &weights,
-                line,
+                (line, None),
                 place,
                 (to, width),
                 &mut Ahead::default(),
@@ -170,9 +170,9 @@ fn sums_are_those_of_the_numbers() {
     let Some(tiles) = here() else { return };
     const DEPTH: usize = 64;
     let weight = |tap: usize, k: usize, n: usize| number(tap + 9 * (k + 64 * n)) * 1e-5;
-    let weights = SplitWeights::new(Weight::Two, (3, DEPTH, 16), weight).unwrap();
+    let weights = SplitWeights::new(Weight::Two, 1, (3, DEPTH, 16), weight).unwrap();
     let mut split = SplitRows::default();
-    split.resize(3, 3, DEPTH);
+    split.resize(3, 3, (DEPTH, 1));
     let numbers: Vec<f32> = (0..9 * DEPTH).map(|at| number(at + 77) * 0.01).collect();
     for (y, row) in numbers.chunks(3 * DEPTH).enumerate() {
         tiles.split((row, DEPTH), 100.0, &mut split, (y, 0));
@@ -180,9 +180,9 @@ fn sums_are_those_of_the_numbers() {
     let mut output = [0.0; 16];
     let to = &mut [&mut output[..]];
     tiles.convolve(
-        &split,
+        &split.rows(),
         &weights,
-        plain_line(100.0),
+        (plain_line(100.0), None),
         (0, 0..1),
         (to, 1),
         &mut Ahead::default(),
@@ -200,12 +200,13 @@ fn sums_are_those_of_the_numbers() {
 fn inputs_of_several_maps_lie_side_by_side() {
     let Some(tiles) = here() else { return };
     let mut split = SplitRows::default();
-    split.resize(1, 2, 48);
+    split.resize(1, 2, (48, 1));
     let (one, other) = ([256.0; 2 * 16], [-513.0; 2 * 32]);
     assert_eq!(tiles.split((&one, 16), 1.0, &mut split, (0, 0)), 256.0);
     assert_eq!(tiles.split((&other, 32), 1.0, &mut split, (0, 16)), 513.0);
     for pixel in 0..2 {
-        let (high, low) = (&split.high[pixel * 64..], &split.low[pixel * 64..]);
+        let rows = split.rows();
+        let (high, low) = rows.parts[0][0][pixel * 128..].split_at(64);
         assert!(high[..16] == [1; 16] && low[..16] == [0; 16]);
         assert!(high[16..48] == [-2; 32] && low[16..48] == [-1; 32]);
     }
@@ -215,7 +216,7 @@ fn inputs_of_several_maps_lie_side_by_side() {
 fn what_is_no_number_is_not_overlooked() {
     let Some(tiles) = here() else { return };
     let mut split = SplitRows::default();
-    split.resize(1, 3, 16);
+    split.resize(1, 3, (16, 1));
     let mut largest_of = |odd: f32, sign: f32| {
         let mut numbers = [3.0; 3 * 16];
         (numbers[0], numbers[16]) = (sign * odd, -7.0);
@@ -239,7 +240,7 @@ fn bytes_are_known_by_what_they_are() {
             (5, 3) => one * step,
             _ => (tap as f32 - 4.0) * step,
         };
-        SplitWeights::new(Weight::One, (3, 16, 16), weight)
+        SplitWeights::new(Weight::One, 1, (3, 16, 16), weight)
     };
     for step in [1.0, 0.001_234_5, 3e5] {
         assert!(with(-126.0, step).is_some() && with(0.0, step).is_some());
@@ -251,7 +252,7 @@ fn bytes_are_known_by_what_they_are() {
 fn weights_that_do_not_fit_are_refused() {
     for kind in [Weight::One, Weight::Two] {
         for weight in [f32::NAN, f32::INFINITY, 1e-42] {
-            assert!(SplitWeights::new(kind, (3, 16, 16), |_, _, _| weight).is_none());
+            assert!(SplitWeights::new(kind, 1, (3, 16, 16), |_, _, _| weight).is_none());
         }
     }
     let channels = [(1040, 16), (8, 16), (16, 8), (0, 16), (16, 0)];
@@ -260,23 +261,30 @@ fn weights_that_do_not_fit_are_refused() {
         .into_iter()
         .chain([0, 2, 5].map(|side| (side, 16, 16)))
     {
-        assert!(SplitWeights::new(Weight::Two, shape, |_, _, _| 1.0).is_none());
+        assert!(SplitWeights::new(Weight::Two, 1, shape, |_, _, _| 1.0).is_none());
     }
 }
 
 #[test]
 fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
     let Some(tiles) = here() else { return };
-    let weights = SplitWeights::new(Weight::Two, (3, 16, 16), |_, _, _| 1.0).unwrap();
+    let weights = SplitWeights::new(Weight::Two, 1, (3, 16, 16), |_, _, _| 1.0).unwrap();
     let mut split = SplitRows::default();
-    split.resize(4, 3, 16);
+    split.resize(4, 3, (16, 1));
     let mut output = [[0.0; 64 * 16]; 2];
     let mut convolve = |place: (usize, Range<usize>), count: usize, width: usize| {
         let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
         let to = (&mut to[..count], width);
         let call = || {
             let ahead = &mut Ahead::default();
-            tiles.convolve(&split, &weights, plain_line(1.0), place, to, ahead);
+            tiles.convolve(
+                &split.rows(),
+                &weights,
+                (plain_line(1.0), None),
+                place,
+                to,
+                ahead,
+            );
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_ok()
     };
@@ -288,4 +296,153 @@ fn what_lies_beyond_rows_weights_or_all_memory_is_refused() {
     }
     assert!(!convolve((0, 1..2), 1, 1) && !convolve((0, 0..usize::MAX), 1, 1));
     assert!(!convolve((usize::MAX, 0..1), 1, 1) && !convolve((usize::MAX / 2, 0..1), 2, 1));
+}
+
+/// Numbers that a scale makes whole, so that no rounding stands between both ways.
+fn packed_rows(tiles: Tiles, rows: usize, width: usize, channels: usize) -> [Vec<Vec<f32>>; 2] {
+    let number = |y: usize, at: usize| number(y * 7_919 + at + 11) / 64.0;
+    let numbers: Vec<Vec<f32>> = (0..rows)
+        .map(|y| (0..width * channels).map(|at| number(y, at)).collect())
+        .collect();
+    let packed = numbers.iter().map(|row| {
+        let mut to = vec![f32::NAN; (width + PIXEL_UNIT) * packed_pitch(channels)];
+        assert!(tiles.pack((row, channels), 64.0, &mut to) <= SPLIT_MAX);
+        to
+    });
+    let packed = packed.collect();
+    [numbers, packed]
+}
+
+fn slices(rows: &[Vec<f32>]) -> Vec<&[f32]> {
+    rows.iter().map(|row| &row[..]).collect()
+}
+
+#[test]
+fn packed_pixels_come_back() {
+    let Some(tiles) = here() else { return };
+    for channels in [16, 32, 48, 64, 80, 128] {
+        let [numbers, packed] = packed_rows(tiles, 2, 19, channels);
+        for (numbers, packed) in numbers.iter().zip(&packed) {
+            let mut given = vec![0.0; numbers.len()];
+            unpack((packed, channels), 64.0, &mut given);
+            assert_eq!(&given, numbers, "{channels}");
+        }
+    }
+}
+
+/// Two rows of what a layer makes of its input, and the largest number that was packed.
+fn two_rows(
+    tiles: Tiles,
+    (input, weights): (&ByteRows<'_>, &SplitWeights),
+    packing: Option<Packing<'_>>,
+    width: usize,
+) -> (Vec<Vec<f32>>, f32) {
+    let channels = weights.scales.len();
+    let pitch = packing.map_or(channels, |_| packed_pitch(channels));
+    let bias = vec![0.25; channels];
+    let line = Line {
+        scale: 64.0,
+        bias: &bias,
+        slopes: &bias,
+    };
+    let mut output = vec![vec![0.0; width * pitch]; 2];
+    let mut to: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[..]).collect();
+    let mut largest = 0.0_f32;
+    for blocks in weights.groups() {
+        let (place, ahead) = ((0, blocks), &mut Ahead::default());
+        let (to, line) = ((&mut to[..], width), (line, packing));
+        largest = largest.max(tiles.convolve(input, weights, line, place, to, ahead));
+    }
+    (output, largest)
+}
+
+/// What a layer makes of packed maps is what it makes of their numbers.
+#[test]
+fn packed_maps_have_the_bits_of_numbers() {
+    let Some(tiles) = here() else { return };
+    let width = 21;
+    for (side, part, parts, channels) in [(3, 48, 1, 48), (1, 48, 4, 32), (3, 80, 1, 16)] {
+        let (depth, beyond) = (part * parts, side - 1);
+        let shape = (side, depth, channels);
+        let weight = |tap: usize, k: usize, n: usize| number(tap + 9 * (k + 256 * n)) * 3e-9;
+        let weights = SplitWeights::new(Weight::Two, parts, shape, weight).unwrap();
+        let maps = (0..parts).map(|_| packed_rows(tiles, 2 + beyond, width + beyond, part));
+        let maps: Vec<_> = maps.collect();
+        let mut split = SplitRows::default();
+        split.resize(2 + beyond, width + beyond, (depth, parts));
+        for (at, [numbers, _]) in maps.iter().enumerate() {
+            for (y, row) in numbers.iter().enumerate() {
+                tiles.split((row, part), 64.0, &mut split, (y, at * part));
+            }
+        }
+        let packed = maps.iter().map(|[_, rows]| slices(rows));
+        let packed = ByteRows::packed(packed, part);
+        let (numbers, _) = two_rows(tiles, (&split.rows(), &weights), None, width);
+        assert!(two_rows(tiles, (&packed, &weights), None, width).0 == numbers);
+        compare_packed(tiles, (&packed, &weights), (&numbers, width));
+    }
+}
+
+/// Sums are packed as numbers are, alone and where something is added.
+fn compare_packed(
+    tiles: Tiles,
+    (input, weights): (&ByteRows<'_>, &SplitWeights),
+    (numbers, width): (&[Vec<f32>], usize),
+) {
+    let channels = weights.scales.len();
+    let [other, rows] = packed_rows(tiles, 2, width, channels);
+    let joined = Joined {
+        rows: [&rows[0], &rows[1]],
+        scale: 64.0,
+        factor: 0.5,
+    };
+    for (joined, scale) in [(None, 600.0), (Some(joined), 40.0)] {
+        let packing = Some(Packing { scale, joined });
+        let (given, largest) = two_rows(tiles, (input, weights), packing, width);
+        let mut most = 0.0_f32;
+        for (y, row) in numbers.iter().enumerate() {
+            let added = row.iter().zip(&other[y]);
+            let added: Vec<f32> = match joined {
+                None => row.clone(),
+                Some(joined) => added.map(|(v, h)| v.mul_add(joined.factor, *h)).collect(),
+            };
+            let mut expected = vec![0.0; given[y].len()];
+            most = most.max(tiles.pack((&added, channels), scale, &mut expected));
+            // Between the planes of a pixel is what no one reads: compared as numbers.
+            let [given, expected] = [&given[y], &expected].map(|row| {
+                let mut numbers = vec![0.0; width * channels];
+                unpack((row, channels), scale, &mut numbers);
+                numbers
+            });
+            assert!(given == expected, "{channels} {y}");
+        }
+        assert!(most <= SPLIT_MAX && largest == most, "{largest} {most}");
+    }
+}
+
+#[test]
+fn sums_that_do_not_fit_are_told() {
+    let Some(tiles) = here() else { return };
+    let weights = SplitWeights::new(Weight::Two, 1, (1, 16, 16), |_, _, _| 1.0).unwrap();
+    let [_, rows] = packed_rows(tiles, 1, 1, 16);
+    let input = ByteRows::packed([vec![&rows[0][..]]].into_iter(), 16);
+    let largest = |bias: f32| {
+        let line = Line {
+            scale: 64.0,
+            bias: &[bias; 16],
+            slopes: &[1.0; 16],
+        };
+        let packing = Packing {
+            scale: 1.0,
+            joined: None,
+        };
+        let mut output = [0.0; 8];
+        let to = (&mut [&mut output[..]][..], 1);
+        let line = (line, Some(packing));
+        tiles.convolve(&input, &weights, line, (0, 0..1), to, &mut Ahead::default())
+    };
+    assert!(largest(0.0) < 20_000.0);
+    for beyond in [60_000.0, -4e9, 1e20, f32::INFINITY, f32::NAN] {
+        assert!(largest(beyond) > SPLIT_MAX, "{beyond}");
+    }
 }
