@@ -124,7 +124,7 @@ impl<'a> Job<'a> {
         });
         let tiles = |map: Map| {
             let factor = plan.factors[map];
-            (extent.tile_columns(factor), extent.tile_rows(factor))
+            (columns(factor), extent.tile_rows(factor))
         };
         let packed = Packed::new(&plan.packed, tiles);
         let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);

@@ -98,8 +98,8 @@ pub(crate) struct Packed(Vec<Option<Tiled>>);
 /// A packed map.
 struct Tiled {
     scale: f32,
-    /// Tiles in a row.
-    columns: usize,
+    /// Tiles of a row that are kept: those of a strip.
+    columns: Range<usize>,
     /// By how many powers of two each tile is scaled down, row by row; [`NO_NUMBERS`]. Tasks that read wait for those that wrote, so that no order
     /// is needed here.
     down: Vec<AtomicU8>,
@@ -109,14 +109,15 @@ struct Tiled {
 const NO_NUMBERS: u8 = u8::MAX;
 
 impl Packed {
-    /// For maps with these scales; `size` gives columns and rows of a map's tiles.
-    pub(crate) fn new(scales: &[Option<f32>], size: impl Fn(Map) -> (usize, usize)) -> Self {
+    /// For maps with these scales; `size` gives columns of a map's tiles and how many rows.
+    pub(crate) fn new(scales: &[Option<f32>], size: impl Fn(Map) -> (Range<usize>, usize)) -> Self {
         let maps = scales.iter().enumerate().map(|(map, scale)| {
             let (columns, rows) = size(map);
+            let count = columns.len() * rows;
             scale.map(|scale| Tiled {
                 scale,
                 columns,
-                down: (0..columns * rows).map(|_| AtomicU8::new(0)).collect(),
+                down: (0..count).map(|_| AtomicU8::new(0)).collect(),
             })
         });
         Self(maps.collect())
@@ -158,7 +159,9 @@ impl Packed {
             if down > 0 {
                 pack(map.scale * scale);
             }
-            map.down[area.rows.start * map.columns + column].store(down, Ordering::Relaxed);
+            if let Some(found) = map.tile(area.rows.start, column) {
+                found.store(down, Ordering::Relaxed);
+            }
         }
     }
 
@@ -186,11 +189,18 @@ impl Packed {
 }
 
 impl Tiled {
-    /// By how many powers of two that tile is scaled down: by none outside of the picture.
+    /// None outside of the picture or the strip.
+    fn tile(&self, row: usize, column: usize) -> Option<&AtomicU8> {
+        let column = column.checked_sub(self.columns.start)?;
+        let is_kept = column < self.columns.len();
+        let at = row.checked_mul(self.columns.len())?.checked_add(column)?;
+        self.down.get(at).filter(|_| is_kept)
+    }
+
+    /// By how many powers of two that tile is scaled down.
     fn down(&self, row: usize, column: usize) -> u8 {
-        let tile = row.saturating_mul(self.columns).saturating_add(column);
-        let found = self.down.get(tile).filter(|_| column < self.columns);
-        found.map_or(0, |tile| tile.load(Ordering::Relaxed))
+        let tile = self.tile(row, column);
+        tile.map_or(0, |tile| tile.load(Ordering::Relaxed))
     }
 }
 
@@ -321,7 +331,7 @@ mod tests {
             return;
         };
         let scale = 300.0;
-        let packed = Packed::new(&[None, Some(scale)], |_| (4, 2));
+        let packed = Packed::new(&[None, Some(scale)], |_| (1..4, 2));
         let (width, pitch) = (3 * TILE - 2, packed_pitch(CHANNELS));
         let mut random = Random(4);
         let mut numbers: Vec<f32> = (0..TILE * width * CHANNELS)
