@@ -16,7 +16,7 @@ from upscale_training.degrade import blur
 from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
-from upscale_training.spectrum import comb, lines, standing_out
+from upscale_training.spectrum import SPECTRUM, comb, lines, mirrored, standing_out
 from upscale_training.train import Recipe
 
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
@@ -148,3 +148,10 @@ def test_mixed_weights_lie_between_under_one_condition():
         found = between(one, other, share)
         np.testing.assert_allclose(found.up.bias.detach(), one.up.bias.detach() + 0.5 * share, atol=1e-6)
         assert (found.cond[0].weight == one.cond[0].weight).all()
+
+
+def test_the_half_of_a_spectrum_that_is_left_out_is_the_mirror_of_the_other():
+    windows = torch.rand(3, SPECTRUM, SPECTRUM, generator=torch.Generator().manual_seed(4))
+    whole = torch.fft.fft2(windows).abs().square()
+    half = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(dim=-1)
+    torch.testing.assert_close(torch.cat([half, mirrored(half)], dim=2), whole, atol=1e-3, rtol=1e-4)

@@ -41,7 +41,7 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// `layer`, whose input maps have so many channels, whose weight of a tap from an input channel to an output channel is `weight`, and whose inputs are multiplied by
+    /// `layer`, whose input maps have `inputs` channels; its weight of a tap from an input channel to an output channel is `weight`, and its inputs are multiplied by
     /// `scale`; none where another way is faster or the layer has to stay in single precision. Weights that are bytes are
     /// multiplied as such (`bytes.rs`); the last layer of a network is always taken: through Winograd its errors would be the picture's.
     pub(crate) fn new(
@@ -103,10 +103,11 @@ pub(crate) fn row<L: Lanes>(
         rows: span.tile_row..span.tile_row + 1,
         columns: tiles.clone(),
     };
-    if job.plan.packed[layer.output].is_none() {
+    let Some(scale) = job.plan.packed[layer.output] else {
         return numbers(lanes, of, (tiles, width), beside, (place, rows));
-    }
-    if direct.packs_sums(layer) && pack_sums(of, (tiles, width), beside, (place, rows)) {
+    };
+    let to = (place, &mut *rows);
+    if direct.packs_sums(layer) && pack_sums(of, (tiles, width), beside, to, scale) {
         return;
     }
     let mut made = std::mem::take(beside.numbers);
@@ -119,35 +120,40 @@ pub(crate) fn row<L: Lanes>(
     *beside.numbers = made;
 }
 
-/// The sums, packed as they come; whether that is all of it. It is not where something that is read or written does not fit.
+/// The sums, packed with `scale` as they come; whether that is all of it. It is not where something that is read or written does not fit.
 fn pack_sums(
     (job, span, layer, direct): (&Job<'_>, &Span, &PlanLayer, &Direct),
     (tiles, width): (&TileArea, usize),
     beside: &mut Beside<'_>,
     (place, rows): (usize, &mut [&mut [f32]]),
+    scale: f32,
 ) -> bool {
-    let Some(scale) = job.plan.packed[layer.output] else {
-        return false;
+    let added = match layer.combine[..] {
+        [Combine::Add { map, scale }] => match job.plan.packed[map] {
+            Some(packed) => Some((map, packed, scale)),
+            None => return false,
+        },
+        _ => None,
     };
-    let joined = || layer.combine.iter().map(|combine| combine.map());
-    let is_packed = joined().all(|map| job.plan.packed[map].is_some());
     let windows = Windows::new((job, span, layer), tiles, rows.len());
-    if !is_packed || windows.has_scaled || job.packed.has_scaled(joined(), tiles) {
+    let joined = added.iter().map(|(map, ..)| *map);
+    if windows.has_scaled || job.packed.has_scaled(joined, tiles) {
         return false;
     }
-    let added = layer.combine.first();
-    let added = added.map(|added| (job.rows(added.map(), span.tile_row), added));
+    let Some(input) = windows.bytes(direct, width, beside.split) else {
+        return false;
+    };
+    let added = added.map(|(map, scale, factor)| (job.rows(map, span.tile_row), scale, factor));
     let start = place * job.plan.pitch(layer.output);
     let packing = |first: usize| Packing {
         scale,
-        joined: added.as_ref().map(|(rows, added)| upscale_simd::Joined {
-            rows: [first, first + 1].map(|row| &rows[row.min(TILE - 1)][start..]),
-            scale: job.plan.packed[added.map()].unwrap_or(1.0),
-            factor: added.factor(),
-        }),
-    };
-    let Some(input) = windows.bytes(direct, width, beside.split) else {
-        return false;
+        joined: added
+            .as_ref()
+            .map(|(rows, scale, factor)| upscale_simd::Joined {
+                rows: [first, first + 1].map(|row| &rows[row.min(TILE - 1)][start..]),
+                scale: *scale,
+                factor: *factor,
+            }),
     };
     let all = (layer, direct, direct.scale);
     let input = (&input, &mut *beside.ahead);

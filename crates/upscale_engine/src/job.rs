@@ -28,7 +28,7 @@ pub(crate) struct Job<'a> {
     /// First column, in tiles, that memory rows of every factor hold: at its binary logarithm.
     first_tiles: [usize; FACTORS],
     output: &'a Output,
-    /// Which tiles of packed maps hold numbers.
+    /// By how much tiles of packed maps are scaled down.
     pub(crate) packed: Packed,
 }
 

@@ -295,30 +295,19 @@ fn first<L: Lanes>(l: L, m: [L::V; WINDOW]) -> L::V {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
-    use upscale_core::{Pixels, Rows};
+    use upscale_core::Pixels;
 
     use crate::calibrate::fast_plan;
     use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
     use crate::shapes::{Random, Shape};
-    use crate::upscale::{Cut, run_strips};
+    use crate::trials::run_cut;
+    use crate::upscale::Cut;
 
     fn picture(width: usize, height: usize, channels: usize) -> Pixels {
         let mut random = Random((width * 1_000 + height) as u64);
         let samples = (0..width * height * channels).map(|_| random.unit());
         Pixels::new(width, height, channels, samples.collect()).unwrap()
-    }
-
-    fn run(plan: &Plan, source: &Pixels, cut: &Cut) -> Vec<f32> {
-        let mut output = Vec::new();
-        let mut sink = |rows: Rows<'_>| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        };
-        run_strips(plan, source, 2, cut, &mut sink, &|| false).unwrap();
-        output
     }
 
     /// Tile by tile, all products of each: what the definition of the tiles says.
@@ -377,10 +366,10 @@ mod tests {
                 for (long, channels) in [(1, 3), (6, 1), (97, 3), (200, 1)] {
                     for (width, height) in [(thin, long), (long, thin)] {
                         let source = picture(width, height, channels);
-                        let plain = run(&plan, &source, &PLAIN);
+                        let plain = run_cut(&plan, &source, 2, &PLAIN);
                         let usual = Cut::new(&plan, (width, height), 1, usize::MAX);
                         for cut in [FOLDED, usual] {
-                            let given = run(&plan, &source, &cut);
+                            let given = run_cut(&plan, &source, 2, &cut);
                             let same = given.iter().zip(&plain);
                             let mut same = same.map(|(a, b)| a.to_bits() == b.to_bits());
                             assert!(

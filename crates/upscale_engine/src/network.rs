@@ -126,14 +126,6 @@ impl Combine {
             Self::Add { map, .. } | Self::Gate { map } => map,
         }
     }
-
-    /// What `v` is multiplied by before.
-    pub(crate) fn factor(self) -> f32 {
-        match self {
-            Self::Add { scale, .. } => scale,
-            Self::Gate { .. } => 1.0,
-        }
-    }
 }
 
 impl Network {

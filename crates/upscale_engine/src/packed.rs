@@ -215,16 +215,14 @@ pub(crate) fn larger(one: f32, other: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
-    use upscale_core::{Pixels, Rows};
+    use upscale_core::Pixels;
 
     use super::*;
     use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
     use crate::shapes::{Random, Shape};
-    use crate::trials::{noise, plans, run};
-    use crate::upscale::{Cut, run_strips};
+    use crate::trials::{noise, plans, run, run_cut};
+    use crate::upscale::Cut;
 
     fn integers(shape: Shape, scale: usize) -> Option<Plan> {
         let Some(kernels) = KernelSet::Amx.kernels() else {
@@ -284,16 +282,6 @@ mod tests {
         Pixels::new(75, 50, 3, samples).unwrap()
     }
 
-    fn cut(plan: &Plan, source: &Pixels, threads: usize, cut: &Cut) -> Vec<f32> {
-        let mut output = Vec::new();
-        let mut sink = |rows: Rows<'_>| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        };
-        run_strips(plan, source, threads, cut, &mut sink, &|| false).unwrap();
-        output
-    }
-
     #[test]
     fn tiles_that_are_scaled_down_are_the_same_in_any_cut() {
         let source = bright();
@@ -313,7 +301,7 @@ mod tests {
                     rest: 1 + band,
                     leaves_out: true,
                 };
-                let given = cut(&plan, &source, 3, &places);
+                let given = run_cut(&plan, &source, 3, &places);
                 let mut bits = given.iter().zip(&expected);
                 assert!(
                     given.len() == expected.len() && bits.all(|(a, b)| a.to_bits() == b.to_bits()),

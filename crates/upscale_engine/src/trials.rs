@@ -9,7 +9,7 @@ use crate::network::Network;
 use crate::plan::Plan;
 use crate::ranges::{Observed, Ranges};
 use crate::shapes::Random;
-use crate::upscale::upscale;
+use crate::upscale::{Cut, run_strips, upscale};
 
 /// Colours up to `largest`.
 pub(crate) fn noise(width: usize, height: usize, largest: f32) -> Pixels {
@@ -26,6 +26,17 @@ pub(crate) fn run(plan: &Plan, source: &Pixels) -> Vec<f32> {
         ControlFlow::Continue(())
     };
     upscale(plan, source, 2, &mut sink, &|| false).unwrap();
+    output
+}
+
+/// The same in a given cut.
+pub(crate) fn run_cut(plan: &Plan, source: &Pixels, threads: usize, cut: &Cut) -> Vec<f32> {
+    let mut output = Vec::new();
+    let mut sink = |rows: Rows<'_>| {
+        output.extend_from_slice(rows.samples);
+        ControlFlow::Continue(())
+    };
+    run_strips(plan, source, threads, cut, &mut sink, &|| false).unwrap();
     output
 }
 

@@ -287,21 +287,12 @@ mod tests {
     use crate::calibrate::fast_plan;
     use crate::kernel_set::KernelSet;
     use crate::shapes::{Random, Shape};
+    use crate::trials::run_cut;
 
     fn picture(width: usize, height: usize) -> Pixels {
         let mut random = Random(3);
         let samples = (0..width * height * 3).map(|_| random.unit());
         Pixels::new(width, height, 3, samples.collect()).unwrap()
-    }
-
-    fn collect(plan: &Plan, source: &Pixels, threads: usize, cut: &Cut) -> Vec<f32> {
-        let mut output = Vec::new();
-        let mut sink = |rows: upscale_core::Rows<'_>| {
-            output.extend_from_slice(rows.samples);
-            ControlFlow::Continue(())
-        };
-        run_strips(plan, source, threads, cut, &mut sink, &|| false).unwrap();
-        output
     }
 
     #[test]
@@ -330,7 +321,7 @@ mod tests {
             exact.map(|(name, shape, scale)| (name, Plan::new(&shape.network(scale, 5), kernels)));
         for (name, plan) in exact.chain([("compact in words", fast)]) {
             let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
-            let expected = collect(&plan, &source, 1, &whole);
+            let expected = run_cut(&plan, &source, 1, &whole);
             for (segment_tiles, band, strip) in
                 [(1, 1, 23_usize), (5, 2, 10), (7, 3, 7), (4, 64, 12)]
             {
@@ -342,7 +333,7 @@ mod tests {
                     rest: 1 + band,
                     leaves_out: true,
                 };
-                let given = collect(&plan, &source, 3, &cut);
+                let given = run_cut(&plan, &source, 3, &cut);
                 assert!(given == expected, "{name} {cut:?}");
             }
         }
@@ -354,7 +345,7 @@ mod tests {
         let kernels = KernelSet::best().kernels().unwrap();
         let plan = Plan::new(&Shape::parse("f").unwrap().network(4, 5), kernels);
         let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
-        let expected = collect(&plan, &source, 1, &whole);
+        let expected = run_cut(&plan, &source, 1, &whole);
         let mut output = Vec::new();
         let mut next_row = 0;
         let mut sink = |rows: Rows<'_>| {
