@@ -61,6 +61,8 @@ const QUIET: f32 = 1.25;
 /// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
 /// the mean, gained no likeness from any.
 const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
+/// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
+const LARGE_FACES_SOFTNESS: f32 = 0.3;
 /// Pixels of softness from which on the face network of 2x makes a face softer than restoring alone does.
 const FACES_SOFTNESS_MAX: f32 = 0.5;
 
@@ -99,14 +101,28 @@ impl Condition {
     /// (decision 38).
     #[must_use]
     pub fn for_look(self, look: Look) -> Self {
+        let [nothing, rising, ..] = SOFT;
+        let up = |softness: f32| ((softness - nothing) / (rising - nothing)).clamp(0.0, 1.0);
+        self.told_softer(|softness| up(softness) * look.added_softness())
+    }
+
+    /// What the networks that draw large faces are told: as in the looks, but more, and of sharp pictures too. What it costs
+    /// drawings does not count in a face.
+    #[must_use]
+    pub fn for_large_faces(self) -> Self {
+        self.told_softer(|_| LARGE_FACES_SOFTNESS)
+    }
+
+    /// Softer by what `more` answers to the softness read, in pixels; less of it, down to nothing, where the picture reads
+    /// noisy or very soft.
+    fn told_softer(self, more: impl Fn(f32) -> f32) -> Self {
         let softer = |estimate: Estimate| {
-            let [nothing, rising, falling, none] = SOFT;
+            let [.., falling, none] = SOFT;
             let softness = estimate.softness;
-            let up = (softness - nothing) / (rising - nothing);
-            let share = up.min((none - softness) / (none - falling)).clamp(0.0, 1.0);
+            let share = ((none - softness) / (none - falling)).clamp(0.0, 1.0);
             match estimate.sure_noise() < QUIET {
                 true => Estimate {
-                    softness: softness + share * look.added_softness(),
+                    softness: softness + share * more(softness),
                     ..estimate
                 },
                 false => estimate,
@@ -368,6 +384,30 @@ mod tests {
             }
         }
         assert_eq!(Condition::UNKNOWN.for_look(Look::Crisp), Condition::UNKNOWN);
+    }
+
+    #[test]
+    fn large_faces_are_called_softer_unless_they_are_noisy_or_very_soft() {
+        for (noise, softness, expected) in [
+            (0.0, 0.0, 0.3),
+            (1.0, 0.6, 0.9),
+            (0.0, 0.66, 0.81),
+            (0.0, 0.72, 0.72),
+            (5.0, 0.1, 0.1),
+        ] {
+            let estimate = Estimate {
+                noise,
+                softness,
+                may_be_texture: false,
+            };
+            let condition = Condition {
+                estimate: Some(estimate),
+                ..Condition::CLEAN
+            };
+            let found = condition.for_large_faces().estimate.unwrap().softness;
+            assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+        }
+        assert_eq!(Condition::UNKNOWN.for_large_faces(), Condition::UNKNOWN);
     }
 
     #[test]

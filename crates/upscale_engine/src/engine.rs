@@ -61,7 +61,8 @@ struct Networks {
 /// A network that is there, or one that ships and is read when it is first asked for.
 enum Shelved {
     Given(Loaded),
-    Shipped(Shipped, Look, OnceLock<Loaded>),
+    /// With this share of the crisp weights.
+    Shipped(Shipped, f32, OnceLock<Loaded>),
 }
 
 /// A network, and what it is for the condition asked for last: a process that upscales one picture needs one of two.
@@ -87,8 +88,8 @@ impl Networks {
         }
     }
 
-    fn shipped(plain: Shipped, restoring: Option<Shipped>, look: Look) -> Self {
-        let shelved = |shipped| Shelved::Shipped(shipped, look, OnceLock::new());
+    fn shipped(plain: Shipped, restoring: Option<Shipped>, crisp_share: f32) -> Self {
+        let shelved = |shipped| Shelved::Shipped(shipped, crisp_share, OnceLock::new());
         Self {
             plain: shelved(plain),
             restoring: restoring.map(shelved),
@@ -100,9 +101,9 @@ impl Shelved {
     fn get(&self) -> &Loaded {
         match self {
             Self::Given(loaded) => loaded,
-            Self::Shipped(shipped, look, read) => read.get_or_init(|| {
+            Self::Shipped(shipped, crisp_share, read) => read.get_or_init(|| {
                 // Constants of this program, which its tests read.
-                let network = shipped.read(*look);
+                let network = shipped.read(*crisp_share);
                 Loaded::new(
                     network
                         .unwrap_or_else(|e| unreachable!("shipped: {e}"))
@@ -236,28 +237,28 @@ impl Engine {
     /// [`ModelError`] when no weights have this look, or when the CPU lacks the kernels.
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
         let restoring = [RESTORE_X2, RESTORE_X4];
-        let all_look = restoring.iter().flatten().all(|one| one.has(options.look));
-        if !all_look {
-            let look = options.look;
+        let look = options.look;
+        let has_look = |one: &Shipped| one.has(look.crisp_share());
+        if !restoring.iter().flatten().all(has_look) {
             return Err(ModelError(format!(
                 "no weights of this program look {look}"
             )));
         }
-        Self::of_shipped([X2, X4], restoring, options)
+        Self::of_shipped([X2, X4], restoring, look.crisp_share(), options)
     }
 
-    /// The engine of these networks that ship, one a scale, and of those that restore.
+    /// The engine of these networks that ship, one a scale, and of those that restore, with this share of crisp weights.
     pub(crate) fn of_shipped(
         [x2, x4]: [Shipped; 2],
         [restore_x2, restore_x4]: [Option<Shipped>; 2],
+        crisp_share: f32,
         options: EngineOptions,
     ) -> Result<Self, ModelError> {
-        let look = options.look;
         Ok(Self {
             kernels: usable_kernels(&options)?,
             options,
-            x2: Networks::shipped(x2, restore_x2, look),
-            x4: Networks::shipped(x4, restore_x4, look),
+            x2: Networks::shipped(x2, restore_x2, crisp_share),
+            x4: Networks::shipped(x4, restore_x4, crisp_share),
         })
     }
 
@@ -266,7 +267,7 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] when it enlarges neither twice nor four times, or when the CPU lacks the kernels.
     pub fn shipped_but(network: Arc<Network>, options: EngineOptions) -> Result<Self, ModelError> {
-        let mut engine = Self::of_shipped([X2, X4], [None, None], options)?;
+        let mut engine = Self::of_shipped([X2, X4], [None, None], 0.0, options)?;
         let networks = match network.scale() {
             2 => &mut engine.x2,
             4 => &mut engine.x4,

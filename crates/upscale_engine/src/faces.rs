@@ -1,9 +1,11 @@
-//! Clearer faces: finds them, runs the face network on them alone, and lays its rows over those of the ordinary
-//! network. Where no face is, not a bit of the ordinary output changes.
+//! Clearer faces: finds them, draws them alone, small ones by a network that learned faces, large ones crisper than the rest
+//! of the picture, and lays the rows over those of the ordinary network. Where no face is, not a bit of the ordinary output
+//! changes.
 
 mod cascade;
 mod detect;
 mod guard;
+mod layer;
 mod plane;
 mod region;
 
@@ -15,65 +17,72 @@ use crate::engine::{Engine, EngineOptions};
 use crate::error::{ModelError, UpscaleError};
 use crate::network::Network;
 use crate::orientation::Orientation;
-use crate::shipped::FACES;
+use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4};
 
 pub use cascade::{Cascade, DETECTOR_MODEL, Window};
 pub use detect::{Face, find_faces};
+use layer::{Layer, Patch, Stride};
 pub use plane::Plane;
-use region::{Area, Veil, areas, crop};
+use region::{Area, Kind, Veil, areas, crop};
 
-/// The face networks, ready to run.
+/// The networks that draw faces, ready to run.
 pub struct FaceEnhancer {
-    engine: Engine,
+    small: Engine,
+    large: Engine,
 }
 
-/// What the face networks made of one picture. It belongs to that picture and scale.
+/// What the networks made of the faces of one picture. It belongs to that picture and scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnhancedFaces {
-    faces: Vec<Face>,
-    veils: Vec<Veil>,
-    patches: Vec<Patch>,
-    scale: usize,
-    channels: usize,
-    /// Of one output row.
-    row_samples: usize,
+    found: Vec<Face>,
+    /// Small faces, and over them the large ones: those between are in both.
+    layers: [Layer; 2],
+    stride: Stride,
 }
 
-/// The face network's output for one area, guarded.
-#[derive(Debug, Clone, PartialEq)]
-struct Patch {
-    area: Area,
-    /// Rows of `area.width * scale * channels` samples.
-    samples: Vec<f32>,
+/// One order: what is drawn from, how large, and what is known of it.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    source: &'a Pixels,
+    scale: Scale,
+    condition: Condition,
 }
 
 impl FaceEnhancer {
-    /// The face networks that this program carries; none where none ship.
+    /// The networks that this program carries: the face networks for small faces, and for large ones those that restore, with
+    /// all of their crisp weights. None where either do not ship.
     ///
     /// # Errors
     /// [`ModelError`] when the CPU lacks the kernels.
     pub fn shipped(options: EngineOptions) -> Result<Option<Self>, ModelError> {
-        let Some(faces) = FACES else {
+        let (Some(faces), Some(x2), Some(x4)) = (FACES, RESTORE_X2, RESTORE_X4) else {
             return Ok(None);
         };
-        let engine = Engine::of_shipped(faces, [None, None], options)?;
-        Ok(Some(Self { engine }))
+        let small = Engine::of_shipped(faces, [None, None], 0.0, options.clone())?;
+        let large = Engine::of_shipped([x2, x4], [None, None], 1.0, options)?;
+        Ok(Some(Self { small, large }))
     }
 
-    /// Face networks for both scales.
+    /// Networks for both scales, of small and of large faces.
     ///
     /// # Errors
     /// [`ModelError`] as for [`Engine::of`].
-    pub fn of(x2: Network, x4: Network, options: EngineOptions) -> Result<Self, ModelError> {
-        let engine = Engine::of(x2, x4, options)?;
-        Ok(Self { engine })
+    pub fn of(
+        [small_x2, small_x4]: [Network; 2],
+        [large_x2, large_x4]: [Network; 2],
+        options: EngineOptions,
+    ) -> Result<Self, ModelError> {
+        Ok(Self {
+            small: Engine::of(small_x2, small_x4, options.clone())?,
+            large: Engine::of(large_x2, large_x4, options)?,
+        })
     }
 
     /// Finds the faces of `source` (1 or 3 channels) and upscales them. No face is no error: then the answer
     /// changes nothing.
     ///
     /// # Errors
-    /// [`UpscaleError`] as for [`Engine::upscale`]; [`UpscaleError::Face`] when the detector fails or the network
+    /// [`UpscaleError`] as for [`Engine::upscale`]; [`UpscaleError::Face`] when the detector fails or a network
     /// makes something that is no picture.
     pub fn enhance(
         &self,
@@ -95,108 +104,137 @@ impl FaceEnhancer {
         scale: Scale,
         condition: Condition,
     ) -> Result<EnhancedFaces, UpscaleError> {
-        let factor = scale.factor();
-        let veiled = faces.into_iter().map(|face| {
-            let veil = Veil::over(&face, factor);
-            (face, veil)
-        });
-        let (faces, veils): (Vec<Face>, Vec<Veil>) =
-            veiled.filter(|(_, veil)| veil.shows()).unzip();
-        let areas = areas(&faces, source.width(), source.height());
-        let patches: Result<_, _> = areas
-            .into_iter()
-            .map(|area| self.patch(area, source, scale, condition))
-            .collect();
+        let order = Order {
+            source,
+            scale,
+            condition,
+        };
+        let small = match condition.suits_face_network(scale) {
+            true => self.layer(Kind::Small, &faces, order)?,
+            false => Layer::default(),
+        };
+        let large = self.layer(Kind::Large, &faces, order)?;
+        let shows = |face: &Face| [&small, &large].iter().any(|layer| layer.holds(face));
         Ok(EnhancedFaces {
-            faces,
-            veils,
-            patches: patches?,
-            scale: factor,
-            channels: source.channels(),
-            row_samples: source.width() * factor * source.channels(),
+            found: faces.into_iter().filter(shows).collect(),
+            layers: [small, large],
+            stride: Stride::of(source, scale.factor()),
         })
     }
 
-    /// One area, from the mean of what the network makes of it and of its mirror image: half of what it gets wrong
-    /// it gets wrong otherwise there (0.05 dB on held-out faces).
-    fn patch(
-        &self,
-        area: Area,
-        source: &Pixels,
-        scale: Scale,
-        condition: Condition,
-    ) -> Result<Patch, UpscaleError> {
-        let (seen, factor) = (
-            area.grown(
-                self.engine.network(scale).reach(),
-                source.width(),
-                source.height(),
-            ),
-            scale.factor(),
-        );
-        let picture = crop(source, &seen);
-        let inside = area.within(&seen);
-        let mut samples = self.run(&picture, inside.enlarged(factor), scale, condition)?;
+    /// The faces of that kind.
+    fn layer(&self, kind: Kind, faces: &[Face], order: Order<'_>) -> Result<Layer, UpscaleError> {
+        let (width, height) = (order.source.width(), order.source.height());
+        let veiled = faces
+            .iter()
+            .map(|face| (*face, Veil::over(face, order.scale, kind)));
+        let (faces, veils): (Vec<Face>, Vec<Veil>) =
+            veiled.filter(|(_, veil)| veil.shows()).unzip();
+        let areas = areas(&faces, width, height).into_iter();
+        let patches = areas.map(|area| {
+            let samples = match kind {
+                Kind::Small => self.small_face(area, order)?,
+                Kind::Large => self.large_face(area, order)?,
+            };
+            guarded(area, samples, order)
+        });
+        Ok(Layer {
+            patches: patches.collect::<Result<_, _>>()?,
+            faces,
+            veils,
+        })
+    }
+
+    /// An area of small faces, from the mean of what the network makes of it and of its mirror image: half of what it gets
+    /// wrong it gets wrong otherwise there (0.05 dB on held-out faces).
+    fn small_face(&self, area: Area, order: Order<'_>) -> Result<Vec<f32>, UpscaleError> {
+        let seen = seen(&self.small, area, order);
+        let picture = crop(order.source, &seen);
+        let (inside, factor) = (area.within(&seen), order.scale.factor());
+        let mut samples = run(&self.small, &picture, inside.enlarged(factor), order)?;
         let mirrored = inside.mirrored(seen.width).enlarged(factor);
-        let other = self.run(
+        let other = run(
+            &self.small,
             &Orientation::MIRRORED.of(&picture),
             mirrored,
-            scale,
-            condition,
+            order,
         )?;
-        let stride = area.width * factor * source.channels();
+        let channels = picture.channels();
+        let stride = area.width * factor * channels;
         for (row, other) in samples
             .chunks_exact_mut(stride)
             .zip(other.chunks_exact(stride))
         {
-            let pixels = other.chunks_exact(source.channels()).rev().flatten();
+            let pixels = other.chunks_exact(channels).rev().flatten();
             for (sample, other) in row.iter_mut().zip(pixels) {
                 *sample = 0.5 * (*sample + other);
             }
         }
-        if let Some(broken) = samples.iter().find(|sample| !sample.is_finite()) {
-            let reason = format!("the face network made {broken} of a face at {area:?}");
-            return Err(UpscaleError::Face { reason });
-        }
-        guard::hold(&mut samples, &crop(source, &area), factor, condition);
-        Ok(Patch { area, samples })
+        Ok(samples)
     }
 
-    /// The part `inside` of what the network makes of `picture`.
-    fn run(
-        &self,
-        picture: &Pixels,
-        inside: Area,
-        scale: Scale,
-        condition: Condition,
-    ) -> Result<Vec<f32>, UpscaleError> {
-        let channels = picture.channels();
-        let columns = inside.left * channels..inside.right() * channels;
-        let mut samples = Vec::with_capacity(inside.width * inside.height * channels);
-        let mut keep = |rows: Rows<'_>| {
-            for (y, row) in (rows.first_row..).zip(rows.samples.chunks_exact(rows.row_samples)) {
-                if (inside.top..inside.bottom()).contains(&y) {
-                    samples.extend_from_slice(&row[columns.clone()]);
-                }
-            }
-            ControlFlow::Continue(())
+    /// An area of large faces, of which more is known: once, for a mean would be softer, and told to sharpen more.
+    fn large_face(&self, area: Area, order: Order<'_>) -> Result<Vec<f32>, UpscaleError> {
+        let seen = seen(&self.large, area, order);
+        let inside = area.within(&seen).enlarged(order.scale.factor());
+        let order = Order {
+            condition: order.condition.for_large_faces(),
+            ..order
         };
-        self.engine.upscale(picture, scale, condition, &mut keep)?;
-        Ok(samples)
+        run(&self.large, &crop(order.source, &seen), inside, order)
     }
 }
 
+/// An area with all that the engine's network looks at to draw it.
+fn seen(engine: &Engine, area: Area, order: Order<'_>) -> Area {
+    let reach = engine.network(order.scale).reach();
+    area.grown(reach, order.source.width(), order.source.height())
+}
+
+/// The part `inside` of what the engine makes of `picture`.
+fn run(
+    engine: &Engine,
+    picture: &Pixels,
+    inside: Area,
+    order: Order<'_>,
+) -> Result<Vec<f32>, UpscaleError> {
+    let channels = picture.channels();
+    let columns = inside.left * channels..inside.right() * channels;
+    let mut samples = Vec::with_capacity(inside.width * inside.height * channels);
+    let mut keep = |rows: Rows<'_>| {
+        for (y, row) in (rows.first_row..).zip(rows.samples.chunks_exact(rows.row_samples)) {
+            if (inside.top..inside.bottom()).contains(&y) {
+                samples.extend_from_slice(&row[columns.clone()]);
+            }
+        }
+        ControlFlow::Continue(())
+    };
+    engine.upscale(picture, order.scale, order.condition, &mut keep)?;
+    Ok(samples)
+}
+
+/// What a network made of an area, held to its source.
+fn guarded(area: Area, mut samples: Vec<f32>, order: Order<'_>) -> Result<Patch, UpscaleError> {
+    if let Some(broken) = samples.iter().find(|sample| !sample.is_finite()) {
+        let reason = format!("the face network made {broken} of a face at {area:?}");
+        return Err(UpscaleError::Face { reason });
+    }
+    let source = crop(order.source, &area);
+    guard::hold(&mut samples, &source, order.scale.factor(), order.condition);
+    Ok(Patch { area, samples })
+}
+
 impl EnhancedFaces {
-    /// The faces that were found, best first.
+    /// The faces that were found and are drawn, best first.
     #[must_use]
     pub fn found(&self) -> &[Face] {
-        &self.faces
+        &self.found
     }
 
     /// Has `correct` change the picture made of each area in place; it is given that area of `source` as well.
     #[must_use]
     pub fn corrected(mut self, source: &Pixels, correct: impl Fn(&Pixels, &mut Vec<f32>)) -> Self {
-        for patch in &mut self.patches {
+        for patch in self.layers.iter_mut().flat_map(|layer| &mut layer.patches) {
             correct(&crop(source, &patch.area), &mut patch.samples);
         }
         self
@@ -205,34 +243,8 @@ impl EnhancedFaces {
     /// Lays the faces over whole output rows, `first_row` and on, of the ordinary network. Where there is no face
     /// not a bit changes.
     pub fn lay_over(&self, first_row: usize, rows: &mut [f32]) {
-        for patch in &self.patches {
-            for (y, row) in (first_row..).zip(rows.chunks_exact_mut(self.row_samples)) {
-                self.lay(patch, y, row);
-            }
-        }
-    }
-
-    /// Lays row `y` of a patch over `row`; both in output pixels.
-    fn lay(&self, patch: &Patch, y: usize, row: &mut [f32]) {
-        let area = patch.area.enlarged(self.scale);
-        let Some(from) = y.checked_sub(area.top).filter(|&from| from < area.height) else {
-            return;
-        };
-        let stride = area.width * self.channels;
-        let patch_row = &patch.samples[from * stride..(from + 1) * stride];
-        let row = &mut row[area.left * self.channels..area.right() * self.channels];
-        let pixels = row
-            .chunks_exact_mut(self.channels)
-            .zip(patch_row.chunks_exact(self.channels));
-        for (x, (pixel, face)) in (area.left..).zip(pixels) {
-            let shares = self.veils.iter().map(|veil| veil.share(x, y));
-            let share = shares.fold(0.0, f32::max);
-            // Not even `v + 0 * d`: outside the faces every bit stays.
-            if share > 0.0 {
-                for (sample, &face) in pixel.iter_mut().zip(face) {
-                    *sample += share * (face - *sample);
-                }
-            }
+        for layer in &self.layers {
+            layer.lay_over(first_row, rows, self.stride);
         }
     }
 }

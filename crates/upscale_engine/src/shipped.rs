@@ -1,7 +1,5 @@
 //! The networks that ship, read when they are first asked for: a process that upscales one picture needs one of six.
 
-use upscale_core::Look;
-
 use crate::error::ModelError;
 use crate::network::Network;
 use crate::ranges::Ranges;
@@ -20,20 +18,20 @@ pub(crate) struct Shipped {
 }
 
 impl Shipped {
-    /// Whether there are weights for this look.
-    pub(crate) fn has(&self, look: Look) -> bool {
-        look == Look::Faithful || self.crisp.is_some()
+    /// Whether there are weights for this share of the crisp ones.
+    pub(crate) fn has(&self, crisp_share: f32) -> bool {
+        crisp_share == 0.0 || self.crisp.is_some()
     }
 
-    /// The network in this look, in bytes.
+    /// The network with this share of the crisp weights, where there are any, 0..=1; in bytes.
     ///
     /// # Errors
     /// [`ModelError`] when the embedded bytes do not fit this program.
-    pub(crate) fn read(&self, look: Look) -> Result<Network, ModelError> {
+    pub(crate) fn read(&self, crisp_share: f32) -> Result<Network, ModelError> {
         let mut network = Network::read(self.weights)?;
         let layers = network.layers.len();
-        if let (Some(crisp), true) = (self.crisp, look != Look::Faithful) {
-            network = network.mixed(&Network::read(crisp)?, look.crisp_share())?;
+        if let (Some(crisp), true) = (self.crisp, crisp_share > 0.0) {
+            network = network.mixed(&Network::read(crisp)?, crisp_share)?;
         }
         network = network.in_bytes();
         let ranges = self.ranges.map(|file| Ranges::parse(file, layers));

@@ -26,8 +26,9 @@ fn options(threads: usize) -> EngineOptions {
 }
 
 fn enhancer(threads: usize) -> FaceEnhancer {
-    FaceEnhancer::of(SHAPE.network(2, 11), SHAPE.network(4, 12), options(threads))
-        .expect("scales fit")
+    let small = [SHAPE.network(2, 11), SHAPE.network(4, 12)];
+    let large = [SHAPE.network(2, 13), SHAPE.network(4, 14)];
+    FaceEnhancer::of(small, large, options(threads)).expect("scales fit")
 }
 
 fn picture(width: usize, height: usize, channels: usize) -> Pixels {

@@ -279,14 +279,10 @@ fn enhance_faces(
     options: &PictureOptions<'_>,
     engine: &EngineOptions,
 ) -> Result<Option<EnhancedFaces>, PipelineError> {
-    if !options.parameters.face_enhance
-        || !source
-            .condition
-            .suits_face_network(options.parameters.scale)
-    {
+    if !options.parameters.face_enhance {
         return Ok(None);
     }
-    // A face is small, and its network no one's but the child's.
+    // Most faces are small, and their networks no one's but the child's.
     let on_cpu = EngineOptions {
         device: None,
         ..engine.clone()

@@ -2,24 +2,33 @@
 
 use std::ops::Range;
 
-use upscale_core::Pixels;
+use upscale_core::{Pixels, Scale};
 
 use super::detect::Face;
 
 /// An area is this many times as wide and high as the face's box: hair, chin and ears belong to a face too.
 const GROWTH: f32 = 1.5;
 
-/// How much of the face's picture shows, at 2x and at 4x.
+/// Which networks draw a face. Between the two both do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The face networks, which were trained on boxes of 82 source pixels at 2x and of 41 at 4x.
+    Small,
+    /// Those that restore, at their crispest.
+    Large,
+}
+
+/// How much of a small face's picture shows, at 2x and at 4x.
 const SHARES: [Shares; 2] = [
     Shares {
         face: 0.5,
         eyes: 0.5,
-        fades: None,
+        grows: 100.0..150.0,
     },
     Shares {
         face: 1.0,
         eyes: 0.25,
-        fades: Some(50.0..100.0),
+        grows: 50.0..100.0,
     },
 ];
 /// Where the eyes and their brows are in a face's box, rows and columns, in sides of the box: in 108 portraits the middles of
@@ -34,18 +43,20 @@ const EYES_SLOPE: f32 = 0.08;
 struct Shares {
     face: f32,
     eyes: f32,
-    /// From which side of the box to which the shares fall to nothing, in source pixels: the network was trained on small faces,
-    /// and made those of 100 pixels smoother than the general one does.
-    fades: Option<Range<f32>>,
+    /// From which side of the box to which small becomes large, in source pixels: at 4x the face network made faces of 100
+    /// pixels smoother than the general one does.
+    grows: Range<f32>,
 }
 
 impl Shares {
     /// Those of a face with a box of `side` source pixels, in its box and over its eyes.
-    fn of(&self, side: f32) -> [f32; 2] {
-        let faded = self.fades.as_ref().map_or(1.0, |sides| {
-            ((sides.end - side) / (sides.end - sides.start)).clamp(0.0, 1.0)
-        });
-        [self.face, self.eyes].map(|share| share * faded)
+    fn of(&self, side: f32, kind: Kind) -> [f32; 2] {
+        let Range { start, end } = self.grows;
+        let largeness = ((side - start) / (end - start)).clamp(0.0, 1.0);
+        match kind {
+            Kind::Small => [self.face, self.eyes].map(|share| share * (1.0 - largeness)),
+            Kind::Large => [largeness; 2],
+        }
     }
 }
 
@@ -167,9 +178,9 @@ pub(super) struct Veil {
 }
 
 impl Veil {
-    pub(super) fn over(face: &Face, factor: usize) -> Self {
-        let shares = SHARES[usize::from(factor == 4)].of(face.side);
-        let factor = factor as f32;
+    pub(super) fn over(face: &Face, scale: Scale, kind: Kind) -> Self {
+        let shares = SHARES[usize::from(scale == Scale::X4)].of(face.side, kind);
+        let factor = scale.factor() as f32;
         Self {
             left: face.left * factor,
             top: face.top * factor,
@@ -178,7 +189,7 @@ impl Veil {
         }
     }
 
-    /// Whether anything of the face's picture shows; nothing does of a face that is too large.
+    /// Whether anything of the face's picture shows.
     pub(super) fn shows(&self) -> bool {
         self.shares.iter().any(|share| *share > 0.0)
     }
@@ -259,8 +270,8 @@ mod tests {
 
     #[test]
     fn a_veil_is_whole_in_the_box_and_gone_at_the_edge_of_the_area() {
-        let veil = Veil::over(&face(10.0, 10.0, 20.0), 2);
-        let at_4x = Veil::over(&face(10.0, 10.0, 20.0), 4);
+        let veil = Veil::over(&face(10.0, 10.0, 20.0), Scale::X2, Kind::Small);
+        let at_4x = Veil::over(&face(10.0, 10.0, 20.0), Scale::X4, Kind::Small);
         assert_eq!(at_4x.share(80, 90), SHARES[1].face);
         assert_eq!(veil.share(20, 59), SHARES[0].face);
         assert_eq!(veil.share(40, 50), SHARES[0].face);
@@ -272,7 +283,7 @@ mod tests {
 
     #[test]
     fn less_of_it_shows_over_the_eyes() {
-        let veil = Veil::over(&face(100.0, 50.0, 50.0), 4);
+        let veil = Veil::over(&face(100.0, 50.0, 50.0), Scale::X4, Kind::Small);
         for (x, y, expected) in [
             // Eyes and brows, the middle between them.
             (116, 69, SHARES[1].eyes),
@@ -294,18 +305,29 @@ mod tests {
     }
 
     #[test]
-    fn a_large_face_is_left_to_the_general_network() {
-        let at = |side: f32, factor: usize| {
-            let middle = (side as usize * factor) / 2;
-            Veil::over(&face(0.0, 0.0, side), factor).share(middle, middle * 3 / 2)
+    fn a_face_that_grows_passes_from_one_network_to_the_other() {
+        let at = |side: f32, scale: Scale, kind: Kind| {
+            let middle = (side as usize * scale.factor()) / 2;
+            Veil::over(&face(0.0, 0.0, side), scale, kind).share(middle, middle * 3 / 2)
         };
-        assert_eq!(
-            [at(40.0, 4), at(50.0, 4), at(100.0, 4), at(160.0, 4)],
-            [1.0, 1.0, 0.0, 0.0]
-        );
-        assert!((at(75.0, 4) - 0.5).abs() < 1e-6);
-        assert_eq!([at(40.0, 2), at(160.0, 2)], [0.5, 0.5]);
-        let shows = |side| Veil::over(&face(0.0, 0.0, side), 4).shows();
-        assert_eq!([shows(99.0), shows(100.0)], [true, false]);
+        for (scale, sides, whole) in [
+            (Scale::X2, [99.0, 125.0, 150.0], 0.5),
+            (Scale::X4, [50.0, 75.0, 160.0], 1.0),
+        ] {
+            let of = |kind| sides.map(|side| at(side, scale, kind));
+            let near = |found: [f32; 3], expected: [f32; 3]| {
+                let pairs = found.into_iter().zip(expected);
+                pairs
+                    .into_iter()
+                    .all(|(one, other)| (one - other).abs() < 1e-6)
+            };
+            assert!(near(of(Kind::Small), [whole, 0.5 * whole, 0.0]));
+            assert!(near(of(Kind::Large), [0.0, 0.5, 1.0]));
+        }
+        let shows = |side, kind| Veil::over(&face(0.0, 0.0, side), Scale::X4, kind).shows();
+        let both = [Kind::Small, Kind::Large];
+        assert_eq!(both.map(|kind| shows(50.0, kind)), [true, false]);
+        assert_eq!(both.map(|kind| shows(75.0, kind)), [true, true]);
+        assert_eq!(both.map(|kind| shows(100.0, kind)), [false, true]);
     }
 }

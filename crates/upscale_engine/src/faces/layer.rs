@@ -1,0 +1,85 @@
+//! Faces that were drawn, and how they are laid over the ordinary rows.
+
+use upscale_core::Pixels;
+
+use super::detect::Face;
+use super::region::{Area, Veil};
+
+/// The faces that one network drew.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Layer {
+    pub(super) faces: Vec<Face>,
+    /// How much of each face shows.
+    pub(super) veils: Vec<Veil>,
+    pub(super) patches: Vec<Patch>,
+}
+
+/// A network's output for one area, guarded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Patch {
+    pub(super) area: Area,
+    /// Rows of `area.width * factor * channels` samples.
+    pub(super) samples: Vec<f32>,
+}
+
+/// How the rows of a result lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stride {
+    factor: usize,
+    channels: usize,
+    row_samples: usize,
+}
+
+impl Stride {
+    /// Of `source` enlarged `factor` times.
+    pub(super) fn of(source: &Pixels, factor: usize) -> Self {
+        let channels = source.channels();
+        Self {
+            factor,
+            channels,
+            row_samples: source.width() * factor * channels,
+        }
+    }
+}
+
+impl Layer {
+    pub(super) fn holds(&self, face: &Face) -> bool {
+        self.faces.contains(face)
+    }
+
+    /// Lays the patches over whole result rows, `first_row` and on.
+    pub(super) fn lay_over(&self, first_row: usize, rows: &mut [f32], stride: Stride) {
+        for patch in &self.patches {
+            for (y, row) in (first_row..).zip(rows.chunks_exact_mut(stride.row_samples)) {
+                self.lay(patch, y, row, stride);
+            }
+        }
+    }
+
+    /// Lays row `y` of a patch over `row`; both in output pixels.
+    fn lay(&self, patch: &Patch, y: usize, row: &mut [f32], stride: Stride) {
+        let Stride {
+            factor, channels, ..
+        } = stride;
+        let area = patch.area.enlarged(factor);
+        let Some(from) = y.checked_sub(area.top).filter(|&from| from < area.height) else {
+            return;
+        };
+        let samples = area.width * channels;
+        let patch_row = &patch.samples[from * samples..(from + 1) * samples];
+        let row = &mut row[area.left * channels..area.right() * channels];
+        let pixels = row
+            .chunks_exact_mut(channels)
+            .zip(patch_row.chunks_exact(channels));
+        for (x, (pixel, face)) in (area.left..).zip(pixels) {
+            let shares = self.veils.iter().map(|veil| veil.share(x, y));
+            let share = shares.fold(0.0, f32::max);
+            // Not even `v + 0 * d`: outside the faces every bit stays.
+            if share > 0.0 {
+                for (sample, &face) in pixel.iter_mut().zip(face) {
+                    *sample += share * (face - *sample);
+                }
+            }
+        }
+    }
+}
