@@ -4,8 +4,10 @@
 
 mod cascade;
 mod detect;
+mod features;
 mod guard;
 mod layer;
+mod mean;
 mod plane;
 mod region;
 
@@ -21,6 +23,7 @@ use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4};
 
 pub use cascade::{Cascade, DETECTOR_MODEL, Window};
 pub use detect::{Face, find_faces};
+use features::Features;
 use layer::{Layer, Patch, Stride};
 pub use plane::Plane;
 use region::{Area, Kind, Veil, areas, crop};
@@ -136,7 +139,7 @@ impl FaceEnhancer {
                 Kind::Small => self.small_face(area, order)?,
                 Kind::Large => self.large_face(area, order)?,
             };
-            guarded(area, samples, order)
+            guarded(kind, area, samples, order)
         });
         Ok(Layer {
             patches: patches.collect::<Result<_, _>>()?,
@@ -214,14 +217,27 @@ fn run(
 }
 
 /// What a network made of an area, held to its source.
-fn guarded(area: Area, mut samples: Vec<f32>, order: Order<'_>) -> Result<Patch, UpscaleError> {
+fn guarded(
+    kind: Kind,
+    area: Area,
+    mut samples: Vec<f32>,
+    order: Order<'_>,
+) -> Result<Patch, UpscaleError> {
     if let Some(broken) = samples.iter().find(|sample| !sample.is_finite()) {
         let reason = format!("the face network made {broken} of a face at {area:?}");
         return Err(UpscaleError::Face { reason });
     }
     let source = crop(order.source, &area);
     guard::hold(&mut samples, &source, order.scale.factor(), order.condition);
-    Ok(Patch { area, samples })
+    let features = match kind {
+        Kind::Small => None,
+        Kind::Large => Some(Features::of(&source, order.condition)),
+    };
+    Ok(Patch {
+        area,
+        samples,
+        features,
+    })
 }
 
 impl EnhancedFaces {

@@ -4,6 +4,7 @@
 
 use upscale_core::{Condition, Pixels};
 
+use super::mean::box_mean;
 use crate::bicubic::replicated;
 
 /// How far the smoothed means of a clean, sharp picture may lie apart, in levels of 255.
@@ -14,7 +15,7 @@ const FOR_NOISE: f32 = 0.4;
 /// Levels more for a pixel of softness: an eye that becomes sharp again is darker than its source in the mean.
 const FOR_SOFTNESS: f32 = 3.0;
 /// Means are taken over 5 x 5 source pixels: noise of 5 levels has 1 left, the mean error of a JPEG block less.
-const RADIUS: isize = 2;
+const RADIUS: usize = 2;
 
 /// How far the smoothed means may lie apart, in 0..1: a noisy or soft source proves less.
 fn allowed(condition: Condition) -> f32 {
@@ -45,7 +46,8 @@ fn excess(face: &[f32], source: &Pixels, factor: usize, allowed: f32) -> Vec<f32
     for (difference, sample) in differences.iter_mut().zip(source.samples()) {
         *difference -= sample;
     }
-    let smooth = smoothed(&differences, source);
+    let size = [source.width(), source.height(), source.channels()];
+    let smooth = box_mean(&differences, size, RADIUS);
     let beyond = |d: f32| d - d.clamp(-allowed, allowed);
     smooth.into_iter().map(beyond).collect()
 }
@@ -65,35 +67,6 @@ fn shrunk(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
     let share = 1.0 / (factor * factor) as f32;
     sums.iter_mut().for_each(|sum| *sum *= share);
     sums
-}
-
-/// Means over squares of `2 * RADIUS + 1` source pixels, edges replicated.
-fn smoothed(plane: &[f32], like: &Pixels) -> Vec<f32> {
-    let (width, height, channels) = (like.width(), like.height(), like.channels());
-    let mean = |from: &[f32], index: &dyn Fn(isize) -> usize| -> f32 {
-        let sum: f32 = (-RADIUS..=RADIUS).map(|step| from[index(step)]).sum();
-        sum / (2 * RADIUS + 1) as f32
-    };
-    let at = |x: usize, y: usize, channel: usize| (y * width + x) * channels + channel;
-    let every = || {
-        (0..height).flat_map(move |y| {
-            (0..width).flat_map(move |x| (0..channels).map(move |channel| (x, y, channel)))
-        })
-    };
-    let rows: Vec<f32> = every()
-        .map(|(x, y, c)| {
-            mean(plane, &|step| {
-                at(replicated(x as isize + step, width), y, c)
-            })
-        })
-        .collect();
-    every()
-        .map(|(x, y, c)| {
-            mean(&rows, &|step| {
-                at(x, replicated(y as isize + step, height), c)
-            })
-        })
-        .collect()
 }
 
 /// A source plane at an output pixel, interpolated linearly between the centres of source pixels.

@@ -3,6 +3,7 @@
 use upscale_core::Pixels;
 
 use super::detect::Face;
+use super::features::Features;
 use super::region::{Area, Veil};
 
 /// The faces that one network drew.
@@ -20,6 +21,8 @@ pub(super) struct Patch {
     pub(super) area: Area,
     /// Rows of `area.width * factor * channels` samples.
     pub(super) samples: Vec<f32>,
+    /// Where it shows; none: everywhere.
+    pub(super) features: Option<Features>,
 }
 
 /// How the rows of a result lie.
@@ -71,9 +74,12 @@ impl Layer {
         let pixels = row
             .chunks_exact_mut(channels)
             .zip(patch_row.chunks_exact(channels));
+        let features = patch.features.as_ref();
+        let features = features.map(|features| features.row(from, factor));
         for (x, (pixel, face)) in (area.left..).zip(pixels) {
             let shares = self.veils.iter().map(|veil| veil.share(x, y));
-            let share = shares.fold(0.0, f32::max);
+            let shown = features.as_ref().map_or(1.0, |row| row[x - area.left]);
+            let share = shown * shares.fold(0.0, f32::max);
             // Not even `v + 0 * d`: outside the faces every bit stays.
             if share > 0.0 {
                 for (sample, &face) in pixel.iter_mut().zip(face) {

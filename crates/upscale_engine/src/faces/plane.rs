@@ -1,4 +1,4 @@
-//! The eight-bit luma that the face detector reads.
+//! The eight-bit luma in which faces and their features are found.
 
 use std::ops::Range;
 
@@ -46,6 +46,11 @@ impl Plane {
             height: source.height(),
             luma,
         }
+    }
+
+    /// All pixels in levels of 255.
+    pub(super) fn levels(&self) -> Vec<f32> {
+        self.luma.iter().copied().map(f32::from).collect()
     }
 
     /// Pixels a row.

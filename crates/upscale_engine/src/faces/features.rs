@@ -1,0 +1,132 @@
+//! Where a large face has features: eyes, lashes, brows, lips, hair. They are places of much contrast; skin is not, and the
+//! crispest networks draw scratches for its pores.
+
+use std::iter;
+
+use upscale_core::{Condition, Pixels};
+
+use super::mean::{Size, box_mean};
+use super::plane::Plane;
+
+/// Contrast (standard deviation over 5 x 5 source pixels, levels of 255) at which features begin to be drawn, and from which
+/// on they are drawn whole. Skin in the light has 2 to 6, an eye 15 to 60.
+const CONTRAST: [f32; 2] = [5.0, 12.0];
+const RADIUS: usize = 2;
+/// The borders between the two are smoothed over 3 x 3 source pixels.
+const SMOOTHED: usize = 1;
+
+/// For every pixel of an area how much of its features is drawn, 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Features {
+    width: usize,
+    shares: Vec<f32>,
+}
+
+impl Features {
+    /// Those of `source`, an area of a picture of this condition: what noise adds to contrast is taken off.
+    pub(super) fn of(source: &Pixels, condition: Condition) -> Self {
+        let size = [source.width(), source.height(), 1];
+        let noise = condition.estimate.map_or(0.0, |estimate| estimate.noise);
+        let contrast = contrast(&Plane::of(source).levels(), size, noise);
+        let [least, whole] = CONTRAST;
+        let share = |contrast: f32| {
+            let t = ((contrast - least) / (whole - least)).clamp(0.0, 1.0);
+            t * t * (3.0 - 2.0 * t)
+        };
+        let smooth = box_mean(&contrast, size, SMOOTHED);
+        Self {
+            width: source.width(),
+            shares: smooth.into_iter().map(share).collect(),
+        }
+    }
+
+    /// Row `y` of an area enlarged `factor` times, interpolated linearly between the centres of source pixels.
+    pub(super) fn row(&self, y: usize, factor: usize) -> Vec<f32> {
+        let rows = self.shares.len() / self.width;
+        let (above, down) = before(y, factor, rows);
+        let row = |y: usize| &self.shares[y * self.width..][..self.width];
+        let pairs = row(above).iter().zip(row((above + 1).min(rows - 1)));
+        let mixed: Vec<f32> = pairs.map(|(a, b)| a + down * (b - a)).collect();
+        let at = |x: usize| {
+            let (left, across) = before(x, factor, self.width);
+            let (one, other) = (mixed[left], mixed[(left + 1).min(self.width - 1)]);
+            one + across * (other - one)
+        };
+        (0..self.width * factor).map(at).collect()
+    }
+}
+
+/// The source pixel before an output pixel's centre, and how near the next one is; the first and the last reach to the edge.
+fn before(at: usize, factor: usize, size: usize) -> (usize, f32) {
+    let centre = (at as f32 + 0.5) / factor as f32 - 0.5;
+    let centre = centre.clamp(0.0, (size - 1) as f32);
+    (centre as usize, centre.fract())
+}
+
+/// Standard deviation around every pixel, without that of `noise`.
+fn contrast(levels: &[f32], size: Size, noise: f32) -> Vec<f32> {
+    let squares: Vec<f32> = levels.iter().map(|level| level * level).collect();
+    let means = box_mean(levels, size, RADIUS);
+    let of_squares = box_mean(&squares, size, RADIUS);
+    let variances = iter::zip(means, of_squares).map(|(mean, square)| square - mean * mean);
+    variances
+        .map(|variance| (variance - noise * noise).max(0.0).sqrt())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use upscale_core::Estimate;
+
+    use super::*;
+
+    /// Flat on the left, stripes of `height` levels on the right.
+    fn half_striped(height: f32) -> Pixels {
+        let level = |i: usize| {
+            if i % 40 >= 20 && i.is_multiple_of(2) {
+                height
+            } else {
+                0.0
+            }
+        };
+        let samples = (0..40 * 30).map(|i| 0.4 + level(i) / 255.0);
+        Pixels::new(40, 30, 1, samples.collect()).unwrap()
+    }
+
+    #[test]
+    fn contrast_is_drawn_and_skin_is_not() {
+        let features = Features::of(&half_striped(60.0), Condition::CLEAN);
+        let row = features.row(40, 4);
+        assert_eq!((row[0], row[40], row[120], row[159]), (0.0, 0.0, 1.0, 1.0));
+        let border = &row[64..88];
+        assert!(border.is_sorted(), "{border:?}");
+        let faint = Features::of(&half_striped(8.0), Condition::CLEAN);
+        assert!(faint.shares.iter().all(|share| *share == 0.0));
+    }
+
+    #[test]
+    fn noise_is_no_feature() {
+        let noisy = Condition {
+            estimate: Some(Estimate {
+                noise: 10.0,
+                ..Estimate::NONE
+            }),
+            ..Condition::CLEAN
+        };
+        // Stripes of 20 levels deviate by 10.
+        let picture = half_striped(20.0);
+        let most = |condition| {
+            let shares = Features::of(&picture, condition).shares;
+            shares.into_iter().fold(0.0, f32::max)
+        };
+        assert!(most(Condition::CLEAN) > 0.5);
+        assert!(most(noisy) < 0.05, "{}", most(noisy));
+    }
+
+    #[test]
+    fn an_area_of_one_pixel_has_a_row() {
+        let one = Pixels::new(1, 1, 3, vec![0.5; 3]).unwrap();
+        let features = Features::of(&one, Condition::UNKNOWN);
+        assert_eq!(features.row(3, 4), [0.0; 4]);
+    }
+}

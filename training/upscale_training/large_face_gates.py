@@ -1,0 +1,103 @@
+"""Whether face_enhance helps large faces.
+
+`python -m upscale_training.large_face_gates --upscale PROGRAM --faces FOLDER`
+
+The large faces of FOLDER, on which the networks that draw them were not trained, are shrunk and spoilt like the
+portraits of face_gates.py: at 4x their boxes have some 70 to 130 source pixels. A crisper face is further from the
+original by square error, so decibels are shown and not judged. Every gate is printed; the exit status is 1 where one
+fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from .face_gates import GRID_MAX, Mark, Picture, around, judge
+from .faces import landmarks, rows
+from .identity import rank_one
+
+# Pixels of a face in the file: with less it is a small one at 4x, for which face_gates.py is there.
+HEIGHT_MIN = 280
+DAMAGES = ("clean", "JPEG 70", "JPEG 30", "noise 5", "blur 1")
+# Fine detail in the face grows by this factor where the network is told to sharpen more ...
+SHARPENED, DETAIL_GROWS_MIN = ("clean", "JPEG 70", "JPEG 30"), 1.25
+# ... and shrunk again the face loses at most this much likeness to its source, in decibels.
+CONSISTENCY_MIN = -0.3
+
+
+def large(folder: Path, scale: int) -> list[tuple[Picture, NDArray]]:
+    """Large faces with their landmarks, cut to a multiple of the scale."""
+    found = []
+    for row in rows(folder):
+        height = next(int(row[name]) for name in row if name.startswith("face_h"))
+        if row["file"].startswith("large/") and height >= HEIGHT_MIN:
+            with Image.open(folder / row["file"]) as image:
+                picture = np.asarray(image.convert("RGB"))
+            rows_, columns = (length // scale * scale for length in picture.shape[:2])
+            found.append((picture[:rows_, :columns], landmarks(row)))
+    return found
+
+
+def gates(damage: str, marks: list[Mark], ranks: list[float]) -> list[tuple[str, bool]]:
+    grid = float(np.mean([mark.grid for mark in marks]))
+    back = float(np.mean([mark.consistency[1] - mark.consistency[0] for mark in marks]))
+    found = [
+        (f"{damage}: rank 1 {ranks[1]:.3f}, at least {ranks[0]:.3f}", ranks[1] >= ranks[0]),
+        (f"{damage}: a grid of {grid:.2f} levels, at most {GRID_MAX}", grid <= GRID_MAX),
+        (f"{damage}: consistency {back:+.2f} dB, at least {CONSISTENCY_MIN:+.2f}", back >= CONSISTENCY_MIN),
+    ]
+    if damage in SHARPENED:
+        plain, faces = np.mean([mark.detail for mark in marks], axis=0)
+        text = f"{damage}: fine detail x {faces / plain:.2f}, at least x {DETAIL_GROWS_MIN:.2f}"
+        found.append((text, faces >= DETAIL_GROWS_MIN * plain))
+    return found
+
+
+def line(damage: str, marks: list[Mark], ranks: list[float]) -> str:
+    gain = float(np.mean([mark.box[1] - mark.box[0] for mark in marks]))
+    eyes = float(np.mean([mark.eyes[1] - mark.eyes[0] for mark in marks]))
+    detail = np.mean([mark.detail for mark in marks], axis=0)
+    change, found = float(np.mean([mark.change for mark in marks])), sum(mark.found > 0 for mark in marks)
+    return (
+        f"| {damage} | {found}/{len(marks)} | {gain:+.2f} | {eyes:+.2f} | {ranks[0]:.3f} | {ranks[1]:.3f} "
+        f"| {detail[0]:.2f} | {detail[1]:.2f} | {change:.1f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--upscale", type=Path, required=True, help="the program to judge")
+    parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its large faces")
+    parser.add_argument("--scale", type=int, choices=(2, 4), default=4)
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    program, people = arguments.upscale.resolve(), large(arguments.faces, arguments.scale)
+    places = [around(marks) for _, marks in people]
+    gallery = [original[place] for (original, _), place in zip(people, places, strict=True)]
+    print(f"{len(people)} large faces at {arguments.scale}x")
+    print("| damage | found | box dB | eyes dB | rank 1 plain | rank 1 faces | fine detail plain | faces | change |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    all_gates = []
+    for damage in DAMAGES:
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            marks = list(pool.map(lambda one, damage=damage: judge(program, *one, damage, arguments.scale), people))
+        faces = [[mark.pictures[which][place] for mark, place in zip(marks, places, strict=True)] for which in (0, 1)]
+        ranks = [rank_one(gallery, one) for one in faces]
+        print(line(damage, marks, ranks), flush=True)
+        all_gates += gates(damage, marks, ranks)
+    for text, holds in all_gates:
+        print("holds " if holds else "FAILS ", text)
+    print(json.dumps({"failed": sum(not holds for _, holds in all_gates), "gates": len(all_gates)}))
+    sys.exit(0 if all(holds for _, holds in all_gates) else 1)
+
+
+if __name__ == "__main__":
+    main()
