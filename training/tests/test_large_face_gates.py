@@ -14,7 +14,7 @@ def mark(detail: tuple[float, float], back: float = 0.0, grid: float = 0.02) -> 
 
 
 def failed(damage: str, marks: list[Mark], ranks: list[float]) -> list[str]:
-    return [text for text, holds in gates(damage, marks, ranks) if not holds]
+    return [text for text, holds in gates(damage, marks, ranks, 4) if not holds]
 
 
 def test_a_crisper_face_that_stays_itself_holds_every_gate() -> None:
@@ -25,14 +25,19 @@ def test_a_crisper_face_that_stays_itself_holds_every_gate() -> None:
 
 def test_each_fault_fails_its_own_gate() -> None:
     fine = mark((0.4, 0.6))
-    assert failed("JPEG 70", [mark((0.4, 0.44))], [1.0, 1.0]) == ["JPEG 70: fine detail x 1.10, at least x 1.25"]
+    assert failed("JPEG 70", [mark((0.4, 0.44))], [1.0, 1.0]) == ["JPEG 70: fine detail x 1.10, at least x 1.20"]
     assert failed("JPEG 70", [fine], [1.0, 0.9]) == ["JPEG 70: rank 1 0.900, at least 1.000"]
-    assert failed("JPEG 70", [mark((0.4, 0.6), back=-0.5)], [1.0, 1.0]) == [
-        "JPEG 70: consistency -0.50 dB, at least -0.30"
+    assert failed("JPEG 70", [mark((0.4, 0.6), back=-0.6)], [1.0, 1.0]) == [
+        "JPEG 70: shrunk again 39.40 dB, at least 39.50"
     ]
     assert failed("JPEG 70", [mark((0.4, 0.6), grid=0.2)], [1.0, 1.0]) == [
         "JPEG 70: a grid of 0.20 levels, at most 0.1"
     ]
+
+
+def test_a_sharper_face_may_be_further_from_a_source_that_it_nearly_was() -> None:
+    near = Mark(1, (30.0, 30.0), (28.0, 28.0), (60.0, 46.0), 0.0, (0.3, 0.5), 1.0, mark((0.0, 0.0)).pictures)
+    assert failed("clean", [near], [1.0, 1.0]) == []
 
 
 def test_noisy_and_soft_faces_need_not_be_sharper() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -62,16 +63,30 @@ def pair(path: Path, scale: int, ours: Enlarger, other: Enlarger) -> tuple[Pictu
     return ours(picture, scale)[cut], other(picture, scale)[cut]
 
 
-def sheet(pairs: list[tuple[int, Picture, Picture]], scale: int) -> Image.Image:
-    wide, high = 2 * SIDE * scale + 3 * GAP, SIDE * scale + HEAD + GAP
+def sheet(pairs: list[tuple[int, Picture, Picture]]) -> Image.Image:
+    height, width = (max(left.shape[side] for _, left, _ in pairs) for side in (0, 1))
+    wide, high = 2 * width + 3 * GAP, height + HEAD + GAP
     rows = -(-len(pairs) // COLUMNS)
     page = Image.new("RGB", (COLUMNS * wide, rows * high), (40, 40, 40))
     for place, (number, left, right) in enumerate(pairs):
         x, y = place % COLUMNS * wide + GAP, place // COLUMNS * high
         ImageDraw.Draw(page).text((x, y + 5), f"{number}: left | right", fill=(255, 255, 255))
         page.paste(Image.fromarray(left), (x, y + HEAD))
-        page.paste(Image.fromarray(right), (x + SIDE * scale + GAP, y + HEAD))
+        page.paste(Image.fromarray(right), (x + width + GAP, y + HEAD))
     return page
+
+
+def hide(found: Iterable[tuple[str, Picture, Picture]], shuffle: np.random.Generator, out: Path) -> None:
+    """Writes sheets and the key to `out`: of each picture, by its name, ours and the other version."""
+    key, pairs = {}, []
+    for number, (name, ours, other) in enumerate(found, 1):
+        ours_left = bool(shuffle.random() < 0.5)
+        key[number] = {"picture": name, "ours": "left" if ours_left else "right"}
+        pairs.append((number, ours, other) if ours_left else (number, other, ours))
+    out.mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(pairs), PAIRS):
+        sheet(pairs[start : start + PAIRS]).save(out / f"sheet-{start // PAIRS + 1:02}.png")
+    (out / "key.json").write_text(json.dumps(key, indent=1), encoding="utf-8")
 
 
 def draw(arguments: argparse.Namespace) -> None:
@@ -85,19 +100,15 @@ def draw(arguments: argparse.Namespace) -> None:
         for path in (sorted(given.iterdir()) if given.is_dir() else [given])
         if path.suffix.lower() in ENDINGS
     ]
-    shuffle, key, pairs = np.random.default_rng(arguments.seed), {}, []
-    for number, index in enumerate(shuffle.permutation(len(paths))[: arguments.most], 1):
-        path = paths[index]
+    shuffle = np.random.default_rng(arguments.seed)
+
+    def versions(path: Path) -> tuple[str, Picture, Picture]:
         given = read_with_condition(path)[1]
         other = network_enlarger(against, given[:4]) if against else interpolate("bicubic")
-        both = pair(path, scale, network_enlarger(network, given), other)
-        ours_left = bool(shuffle.random() < 0.5)
-        key[number] = {"picture": path.name, "ours": "left" if ours_left else "right"}
-        pairs.append((number, *(both if ours_left else both[::-1])))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for start in range(0, len(pairs), PAIRS):
-        sheet(pairs[start : start + PAIRS], scale).save(arguments.out / f"sheet-{start // PAIRS + 1:02}.png")
-    (arguments.out / "key.json").write_text(json.dumps(key, indent=1), encoding="utf-8")
+        return path.name, *pair(path, scale, network_enlarger(network, given), other)
+
+    chosen = shuffle.permutation(len(paths))[: arguments.most]
+    hide((versions(paths[index]) for index in chosen), shuffle, arguments.out)
 
 
 def tally(key: dict[str, dict[str, str]], answers: list[str]) -> Counter:
@@ -111,6 +122,17 @@ def tally(key: dict[str, dict[str, str]], answers: list[str]) -> Counter:
     return counts
 
 
+def add_tally(verbs: argparse._SubParsersAction) -> None:
+    counting = verbs.add_parser("tally")
+    counting.add_argument("folder", type=Path)
+    counting.add_argument("answers", type=Path)
+    counting.set_defaults(
+        run=lambda given: print(
+            dict(tally(json.loads((given.folder / "key.json").read_text()), given.answers.read_text().splitlines()))
+        )
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     verbs = parser.add_subparsers(required=True)
@@ -122,14 +144,7 @@ def main() -> None:
     drawing.add_argument("--most", type=int, default=36)
     drawing.add_argument("--seed", type=int, default=1)
     drawing.set_defaults(run=draw)
-    counting = verbs.add_parser("tally")
-    counting.add_argument("folder", type=Path)
-    counting.add_argument("answers", type=Path)
-    counting.set_defaults(
-        run=lambda given: print(
-            dict(tally(json.loads((given.folder / "key.json").read_text()), given.answers.read_text().splitlines()))
-        )
-    )
+    add_tally(verbs)
     arguments = parser.parse_args()
     arguments.run(arguments)
 
