@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from PIL import Image
 from .evaluate import luma, psnr
 from .faces import landmarks, read_portraits, rows
 from .identity import rank_one
+from .program import enlarged
 from .resize import resize_8bit
 from .restore_bed import softened
 from .restore_gates import fine
@@ -101,16 +100,9 @@ class Mark:
 
 def enlarge(program: Path, file: bytes, scale: int, faces: bool) -> tuple[Picture, int]:
     """The program's result and how many faces it says it made clearer."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, result = Path(folder) / "source", Path(folder) / "result.png"
-        source.write_bytes(file)
-        order = [program, "file", source, result, "--scale", str(scale), "--threads", "1"]
-        done = subprocess.run(
-            [*order, *(["--face-enhance"] if faces else [])], capture_output=True, text=True, check=True
-        )
-        said = [line for line in done.stderr.splitlines() if line.endswith(" faces")]
-        with Image.open(result) as image:
-            return np.asarray(image.convert("RGB")), int(said[0].split()[0]) if said else 0
+    picture, said = enlarged(program, file, scale, *(["--face-enhance"] if faces else []))
+    counted = [line for line in said.splitlines() if line.endswith(" faces")]
+    return picture, int(counted[0].split()[0]) if counted else 0
 
 
 def around(marks: NDArray) -> tuple[slice, slice]:

@@ -1,0 +1,38 @@
+"""What of a picture is shown when two looks are compared."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from upscale_training.look_blind import SIDE, SOURCE, part
+
+
+def striped(side: int) -> np.ndarray:
+    """Flat, but for stripes below and right of the middle of its first SOURCE pixels."""
+    picture = np.full((side, side, 3), 128, np.uint8)
+    half = min(side, SOURCE) // 2
+    picture[half::2, half:] = 200
+    return picture
+
+
+def test_a_small_file_is_enlarged_as_it_came_and_its_busiest_part_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "small.png"
+    Image.fromarray(striped(300)).save(path)
+    file, picture, (top, left) = part(path)
+    assert file == path.read_bytes()
+    assert picture.shape == (300, 300, 3)
+    assert min(top, left) >= 150 - 1
+    assert max(top, left) + SIDE <= 300
+
+
+def test_of_a_large_file_a_corner_of_its_own_kind_is_taken(tmp_path: Path) -> None:
+    for name, kind in (("large.png", "PNG"), ("large.jpg", "JPEG")):
+        Image.fromarray(striped(900)).save(tmp_path / name)
+        file, picture, _ = part(tmp_path / name)
+        with Image.open(io.BytesIO(file)) as image:
+            assert (image.format, image.size) == (kind, (SOURCE, SOURCE))
+        assert picture.shape == (SOURCE, SOURCE, 3)

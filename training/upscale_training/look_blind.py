@@ -1,0 +1,83 @@
+"""Two looks of the program side by side at 100 %, names hidden and sides shuffled, and the tally.
+
+`python -m upscale_training.look_blind draw PICTURES... --upscale PROGRAM --looks natural faithful --out FOLDER` shows
+of each picture where most is to be seen; `bicubic` counts as a look. `ours` is the first one.
+`python -m upscale_training.look_blind tally FOLDER ANSWERS` counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from .bed import Picture
+from .blind import add_tally, busiest, hide
+from .evaluate import ENDINGS, interpolate
+from .program import enlarged
+
+# Sides of what is shown and, of larger pictures, of what is enlarged, in source pixels.
+SIDE, SOURCE = 86, 600
+
+
+def part(path: Path) -> tuple[bytes, Picture, tuple[int, int]]:
+    """The file, or of a larger one the corner of SOURCE pixels as it came (JPEG 95 where it was one), and the busiest
+    square's top and left."""
+    with Image.open(path) as image:
+        kind, picture = image.format, np.asarray(image.convert("RGB"))
+    file = path.read_bytes()
+    if max(picture.shape) > SOURCE:
+        picture, written = picture[:SOURCE, :SOURCE], BytesIO()
+        Image.fromarray(picture).save(written, *(["JPEG"] if kind == "JPEG" else ["PNG"]), quality=95)
+        file = written.getvalue()
+    return file, picture, busiest(picture, min(SIDE, *(side - 2 for side in picture.shape[:2])))
+
+
+def versions(program: Path, path: Path, looks: list[str], scale: int) -> tuple[str, Picture, Picture]:
+    file, picture, corner = part(path)
+    shown = tuple(slice(scale * start, scale * (start + SIDE)) for start in corner)
+
+    def by(look: str) -> Picture:
+        if look == "bicubic":
+            return interpolate("bicubic")(picture, scale)[shown]
+        return enlarged(program, file, scale, "--look", look)[0][shown]
+
+    return path.name, by(looks[0]), by(looks[1])
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    files = [file for given in arguments.pictures for file in (sorted(given.iterdir()) if given.is_dir() else [given])]
+    paths = [path for path in files if path.suffix.lower() in ENDINGS]
+    shuffle = np.random.default_rng(arguments.seed)
+    chosen = shuffle.permutation(len(paths))[: arguments.most]
+
+    def found() -> Iterator[tuple[str, Picture, Picture]]:
+        for index in chosen:
+            yield versions(arguments.upscale.resolve(), paths[index], arguments.looks, arguments.scale)
+
+    hide(found(), shuffle, arguments.out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+    drawing = verbs.add_parser("draw")
+    drawing.add_argument("pictures", type=Path, nargs="+", help="files and folders")
+    drawing.add_argument("--upscale", type=Path, required=True, help="the program to look at")
+    drawing.add_argument("--looks", nargs=2, required=True, metavar="LOOK")
+    drawing.add_argument("--out", type=Path, required=True)
+    drawing.add_argument("--scale", type=int, choices=(2, 4), default=4)
+    drawing.add_argument("--most", type=int, default=40)
+    drawing.add_argument("--seed", type=int, default=1)
+    drawing.set_defaults(run=draw)
+    add_tally(verbs)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
