@@ -47,7 +47,8 @@ impl Estimate {
     }
 
     /// The noise that there surely is, in levels.
-    fn sure_noise(self) -> f32 {
+    #[must_use]
+    pub fn sure_noise(self) -> f32 {
         if self.may_be_texture { 0.0 } else { self.noise }
     }
 }

@@ -4,6 +4,7 @@
 
 mod cascade;
 mod detect;
+mod enlarged;
 mod features;
 mod guard;
 mod layer;

@@ -103,6 +103,24 @@ fn a_face_changes_its_area_and_not_a_bit_outside() {
 }
 
 #[test]
+fn of_a_large_face_only_features_change() {
+    for scale in Scale::ALL {
+        let (side, factor) = (160, scale.factor());
+        let mut samples = picture(side, side, 3).samples().to_vec();
+        for row in samples.chunks_exact_mut(side * 3) {
+            row[..side / 2 * 3].fill(0.5);
+        }
+        let source = Pixels::new(side, side, 3, samples).expect("counts fit");
+        let whole = [face(0.0, 0.0, side as f32)];
+        let (plain, laid) = both(&source, scale, &whole, 2);
+        let (count, held) = changed(&plain, &laid, side * factor, 3);
+        // Contrast is of 5 x 5 pixels and smoothed over 3 x 3: it reaches three pixels into what is flat, interpolation half of one.
+        assert!(held[0] >= (side / 2 - 4) * factor, "{held:?}");
+        assert!(count > side * factor * (side / 2 - 2) * factor, "{count}");
+    }
+}
+
+#[test]
 fn faces_at_borders_and_in_crowds_are_laid_over_for_any_threads() {
     let source = picture(80, 60, 3);
     let mut crowd = vec![face(-6.0, -4.0, 30.0), face(62.0, 44.0, 24.0)];

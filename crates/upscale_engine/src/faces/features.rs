@@ -3,10 +3,12 @@
 
 use std::iter;
 
-use upscale_core::{Condition, Pixels};
+use upscale_core::{Condition, Estimate, Pixels};
 
+use super::enlarged;
 use super::mean::{Size, box_mean};
 use super::plane::Plane;
+use super::region::eased;
 
 /// Contrast (standard deviation over 5 x 5 source pixels, levels of 255) at which features begin to be drawn, and from which
 /// on they are drawn whole. Skin in the light has 2 to 6, an eye 15 to 60.
@@ -18,7 +20,7 @@ const SMOOTHED: usize = 1;
 /// For every pixel of an area how much of its features is drawn, 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Features {
-    width: usize,
+    size: Size,
     shares: Vec<f32>,
 }
 
@@ -26,41 +28,21 @@ impl Features {
     /// Those of `source`, an area of a picture of this condition: what noise adds to contrast is taken off.
     pub(super) fn of(source: &Pixels, condition: Condition) -> Self {
         let size = [source.width(), source.height(), 1];
-        let noise = condition.estimate.map_or(0.0, |estimate| estimate.noise);
+        let noise = condition.estimate.map_or(0.0, Estimate::sure_noise);
         let contrast = contrast(&Plane::of(source).levels(), size, noise);
         let [least, whole] = CONTRAST;
-        let share = |contrast: f32| {
-            let t = ((contrast - least) / (whole - least)).clamp(0.0, 1.0);
-            t * t * (3.0 - 2.0 * t)
-        };
+        let share = |contrast: f32| eased((contrast - least) / (whole - least));
         let smooth = box_mean(&contrast, size, SMOOTHED);
         Self {
-            width: source.width(),
+            size,
             shares: smooth.into_iter().map(share).collect(),
         }
     }
 
-    /// Row `y` of an area enlarged `factor` times, interpolated linearly between the centres of source pixels.
+    /// Row `y` of an area enlarged `factor` times.
     pub(super) fn row(&self, y: usize, factor: usize) -> Vec<f32> {
-        let rows = self.shares.len() / self.width;
-        let (above, down) = before(y, factor, rows);
-        let row = |y: usize| &self.shares[y * self.width..][..self.width];
-        let pairs = row(above).iter().zip(row((above + 1).min(rows - 1)));
-        let mixed: Vec<f32> = pairs.map(|(a, b)| a + down * (b - a)).collect();
-        let at = |x: usize| {
-            let (left, across) = before(x, factor, self.width);
-            let (one, other) = (mixed[left], mixed[(left + 1).min(self.width - 1)]);
-            one + across * (other - one)
-        };
-        (0..self.width * factor).map(at).collect()
+        enlarged::row(&self.shares, self.size, factor, y)
     }
-}
-
-/// The source pixel before an output pixel's centre, and how near the next one is; the first and the last reach to the edge.
-fn before(at: usize, factor: usize, size: usize) -> (usize, f32) {
-    let centre = (at as f32 + 0.5) / factor as f32 - 0.5;
-    let centre = centre.clamp(0.0, (size - 1) as f32);
-    (centre as usize, centre.fract())
 }
 
 /// Standard deviation around every pixel, without that of `noise`.
@@ -76,8 +58,6 @@ fn contrast(levels: &[f32], size: Size, noise: f32) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use upscale_core::Estimate;
-
     use super::*;
 
     /// Flat on the left, stripes of `height` levels on the right.
@@ -121,6 +101,14 @@ mod tests {
         };
         assert!(most(Condition::CLEAN) > 0.5);
         assert!(most(noisy) < 0.05, "{}", most(noisy));
+        let texture = Condition {
+            estimate: noisy.estimate.map(|estimate| Estimate {
+                may_be_texture: true,
+                ..estimate
+            }),
+            ..noisy
+        };
+        assert_eq!(most(texture), most(Condition::CLEAN));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 
 use upscale_core::{Condition, Pixels};
 
+use super::enlarged;
 use super::mean::box_mean;
-use crate::bicubic::replicated;
 
 /// How far the smoothed means of a clean, sharp picture may lie apart, in levels of 255.
 const DIFFERENCE_MAX: f32 = 3.0;
@@ -28,14 +28,12 @@ fn allowed(condition: Condition) -> f32 {
 /// Takes back what `face` (rows of `source.width() * factor` pixels) differs too much by, and clamps it to 0..1.
 pub(super) fn hold(face: &mut [f32], source: &Pixels, factor: usize, condition: Condition) {
     let excess = excess(face, source, factor, allowed(condition));
-    let (width, channels) = (source.width(), source.channels());
-    let stride = width * factor * channels;
+    let size = [source.width(), source.height(), source.channels()];
+    let stride = source.width() * factor * source.channels();
     for (y, row) in face.chunks_exact_mut(stride).enumerate() {
-        for (x, pixel) in row.chunks_exact_mut(channels).enumerate() {
-            for (channel, sample) in pixel.iter_mut().enumerate() {
-                let taken = between(&excess, source, factor, (x, y), channel);
-                *sample = (*sample - taken).clamp(0.0, 1.0);
-            }
+        let taken = enlarged::row(&excess, size, factor, y);
+        for (sample, taken) in row.iter_mut().zip(taken) {
+            *sample = (*sample - taken).clamp(0.0, 1.0);
         }
     }
 }
@@ -67,30 +65,6 @@ fn shrunk(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
     let share = 1.0 / (factor * factor) as f32;
     sums.iter_mut().for_each(|sum| *sum *= share);
     sums
-}
-
-/// A source plane at an output pixel, interpolated linearly between the centres of source pixels.
-fn between(
-    plane: &[f32],
-    like: &Pixels,
-    factor: usize,
-    (x, y): (usize, usize),
-    channel: usize,
-) -> f32 {
-    let (left, right, across) = neighbours(x, factor, like.width());
-    let (above, below, down) = neighbours(y, factor, like.height());
-    let at = |x: usize, y: usize| plane[(y * like.width() + x) * like.channels() + channel];
-    let upper = at(left, above) + across * (at(right, above) - at(left, above));
-    let lower = at(left, below) + across * (at(right, below) - at(left, below));
-    upper + down * (lower - upper)
-}
-
-/// The source pixels on both sides of an output pixel's centre, and how near the second one is.
-fn neighbours(at: usize, factor: usize, size: usize) -> (usize, usize, f32) {
-    let centre = (at as f32 + 0.5) / factor as f32 - 0.5;
-    let low = centre.floor();
-    let pixel = |position: f32| replicated(position as isize, size);
-    (pixel(low), pixel(low + 1.0), centre - low)
 }
 
 #[cfg(test)]

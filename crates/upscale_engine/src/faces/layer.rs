@@ -1,5 +1,7 @@
 //! Faces that were drawn, and how they are laid over the ordinary rows.
 
+use std::ops::Range;
+
 use upscale_core::Pixels;
 
 use super::detect::Face;
@@ -59,6 +61,20 @@ impl Layer {
         }
     }
 
+    /// How much shows of some columns of row `y`, in output pixels: where faces meet, of the one that shows most. Each veil is
+    /// asked where it reaches alone: in a crowd of 300 that were 300 questions a pixel.
+    fn shares(&self, columns: Range<usize>, y: usize) -> Vec<f32> {
+        let mut shares = vec![0.0; columns.len()];
+        for veil in self.veils.iter().filter(|veil| veil.rows().contains(&y)) {
+            let reached = veil.columns();
+            for x in reached.start.max(columns.start)..reached.end.min(columns.end) {
+                let share = &mut shares[x - columns.start];
+                *share = f32::max(*share, veil.share(x, y));
+            }
+        }
+        shares
+    }
+
     /// Lays row `y` of a patch over `row`; both in output pixels.
     fn lay(&self, patch: &Patch, y: usize, row: &mut [f32], stride: Stride) {
         let Stride {
@@ -74,12 +90,15 @@ impl Layer {
         let pixels = row
             .chunks_exact_mut(channels)
             .zip(patch_row.chunks_exact(channels));
-        let features = patch.features.as_ref();
-        let features = features.map(|features| features.row(from, factor));
-        for (x, (pixel, face)) in (area.left..).zip(pixels) {
-            let shares = self.veils.iter().map(|veil| veil.share(x, y));
-            let shown = features.as_ref().map_or(1.0, |row| row[x - area.left]);
-            let share = shown * shares.fold(0.0, f32::max);
+        let mut shares = self.shares(area.left..area.right(), y);
+        if let Some(features) = &patch.features {
+            let shown = features.row(from, factor);
+            shares
+                .iter_mut()
+                .zip(shown)
+                .for_each(|(share, shown)| *share *= shown);
+        }
+        for (share, (pixel, face)) in shares.into_iter().zip(pixels) {
             // Not even `v + 0 * d`: outside the faces every bit stays.
             if share > 0.0 {
                 for (sample, &face) in pixel.iter_mut().zip(face) {

@@ -194,6 +194,22 @@ impl Veil {
         self.shares.iter().any(|share| *share > 0.0)
     }
 
+    /// Rows that it reaches, in output pixels.
+    pub(super) fn rows(&self) -> Range<usize> {
+        self.reach(self.top)
+    }
+
+    /// The same of columns.
+    pub(super) fn columns(&self) -> Range<usize> {
+        self.reach(self.left)
+    }
+
+    fn reach(&self, start: f32) -> Range<usize> {
+        let (low, high) = grown(start, self.side);
+        // Negative numbers become 0.
+        low.floor() as usize..high.ceil() as usize
+    }
+
     /// Between 0 and the larger share at the centre of output pixel `x`, `y`.
     pub(super) fn share(&self, x: usize, y: usize) -> f32 {
         let at = |at: usize, start: f32| (at as f32 + 0.5 - start) / self.side;
@@ -210,7 +226,12 @@ impl Veil {
 /// 1 in `range`, 0 from `slope` beside it on, smooth between.
 fn inside(at: f32, range: &Range<f32>, slope: f32) -> f32 {
     let outside = (range.start - at).max(at - range.end).max(0.0);
-    let t = (1.0 - outside / slope).clamp(0.0, 1.0);
+    eased(1.0 - outside / slope)
+}
+
+/// From 0 to 1 as `t` goes, flat at both ends (Hermite's cubic).
+pub(super) fn eased(t: f32) -> f32 {
+    let t = t.clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)
 }
 
@@ -279,6 +300,7 @@ mod tests {
         assert_eq!((veil.share(9, 40), veil.share(70, 40)), (0.0, 0.0));
         let slope: Vec<f32> = (10..20).map(|x| veil.share(x, 40)).collect();
         assert!(slope.is_sorted() && slope[0] > 0.0, "{slope:?}");
+        assert_eq!((veil.rows(), veil.columns()), (10..70, 10..70));
     }
 
     #[test]
