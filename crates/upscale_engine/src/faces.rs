@@ -156,24 +156,17 @@ impl FaceEnhancer {
         let picture = crop(order.source, &seen);
         let (inside, factor) = (area.within(&seen), order.scale.factor());
         let mut samples = run(&self.small, &picture, inside.enlarged(factor), order)?;
-        let mirrored = inside.mirrored(seen.width).enlarged(factor);
-        let other = run(
-            &self.small,
-            &Orientation::MIRRORED.of(&picture),
-            mirrored,
-            order,
-        )?;
         let channels = picture.channels();
         let stride = area.width * factor * channels;
-        for (row, other) in samples
-            .chunks_exact_mut(stride)
-            .zip(other.chunks_exact(stride))
-        {
-            let pixels = other.chunks_exact(channels).rev().flatten();
-            for (sample, other) in row.iter_mut().zip(pixels) {
+        let mut add_mirrored = |y: usize, row: &[f32]| {
+            let pixels = row.chunks_exact(channels).rev().flatten();
+            for (sample, other) in samples[y * stride..].iter_mut().zip(pixels) {
                 *sample = 0.5 * (*sample + other);
             }
-        }
+        };
+        let picture = Orientation::MIRRORED.of(&picture);
+        let mirrored = inside.mirrored(seen.width).enlarged(factor);
+        run_rows(&self.small, &picture, mirrored, order, &mut add_mirrored)?;
         Ok(samples)
     }
 
@@ -202,19 +195,31 @@ fn run(
     inside: Area,
     order: Order<'_>,
 ) -> Result<Vec<f32>, UpscaleError> {
+    let mut samples = Vec::with_capacity(inside.width * inside.height * picture.channels());
+    let mut keep = |_: usize, row: &[f32]| samples.extend_from_slice(row);
+    run_rows(engine, picture, inside, order, &mut keep)?;
+    Ok(samples)
+}
+
+/// The same row by row, each with its number in `inside`.
+fn run_rows(
+    engine: &Engine,
+    picture: &Pixels,
+    inside: Area,
+    order: Order<'_>,
+    take: &mut dyn FnMut(usize, &[f32]),
+) -> Result<(), UpscaleError> {
     let channels = picture.channels();
     let columns = inside.left * channels..inside.right() * channels;
-    let mut samples = Vec::with_capacity(inside.width * inside.height * channels);
     let mut keep = |rows: Rows<'_>| {
         for (y, row) in (rows.first_row..).zip(rows.samples.chunks_exact(rows.row_samples)) {
             if (inside.top..inside.bottom()).contains(&y) {
-                samples.extend_from_slice(&row[columns.clone()]);
+                take(y - inside.top, &row[columns.clone()]);
             }
         }
         ControlFlow::Continue(())
     };
-    engine.upscale(picture, order.scale, order.condition, &mut keep)?;
-    Ok(samples)
+    engine.upscale(picture, order.scale, order.condition, &mut keep)
 }
 
 /// What a network made of an area, held to its source.
@@ -250,7 +255,7 @@ impl EnhancedFaces {
 
     /// Has `correct` change the picture made of each area in place; it is given that area of `source` as well.
     #[must_use]
-    pub fn corrected(mut self, source: &Pixels, correct: impl Fn(&Pixels, &mut Vec<f32>)) -> Self {
+    pub fn corrected(mut self, source: &Pixels, correct: impl Fn(&Pixels, &mut [f32])) -> Self {
         for patch in self.layers.iter_mut().flat_map(|layer| &mut layer.patches) {
             correct(&crop(source, &patch.area), &mut patch.samples);
         }

@@ -26,19 +26,22 @@ const STEP_MAX: f32 = 0.1;
 /// Where corrected rows of the result go, one at a time.
 type Take<'a> = &'a mut dyn FnMut(&mut [f32]) -> Result<(), WriteError>;
 
-/// Balances a whole picture in memory: `made`, rows of `scale` times the width of `source`.
-pub fn balance(source: &Pixels, scale: usize, made: &mut Vec<f32>) {
+/// Balances a whole picture in memory: `made`, rows of `scale` times the width of `source`. In place, for it may be as large
+/// as a result: what is done never reaches beyond what was read.
+pub fn balance(source: &Pixels, scale: usize, made: &mut [f32]) {
+    let samples = source.width() * source.channels() * scale * scale;
     let mut window = Balance::new(scale);
-    let mut done = Vec::with_capacity(made.len());
-    for group in made.chunks_exact(source.width() * source.channels() * scale * scale) {
-        let light = shrunk(group, source.channels(), scale).light;
-        let kept = window.push(source, group, light, &mut |row| {
-            done.extend_from_slice(row);
+    let mut done = 0;
+    for group in 0..made.len() / samples {
+        let group = made[group * samples..][..samples].to_vec();
+        let light = shrunk(&group, source.channels(), scale).light;
+        let kept = window.push(source, &group, light, &mut |row| {
+            made[done..done + row.len()].copy_from_slice(row);
+            done += row.len();
             Ok(())
         });
         kept.unwrap_or_else(|_| unreachable!("nothing is written"));
     }
-    *made = done;
 }
 
 /// Differences of one source row, gathered along the row.

@@ -294,7 +294,7 @@ fn enhance_faces(
         .enhance(&source.color, options.parameters.scale, source.condition)
         .map_err(|error| engine_failed(&error))?;
     let keep_colours =
-        |area: &Pixels, made: &mut Vec<f32>| balance(area, options.parameters.scale.factor(), made);
+        |area: &Pixels, made: &mut [f32]| balance(area, options.parameters.scale.factor(), made);
     Ok(Some(faces.corrected(&source.color, keep_colours)))
 }
 
