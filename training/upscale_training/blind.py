@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +122,15 @@ def tally(key: dict[str, dict[str, str]], answers: list[str]) -> Counter:
     return counts
 
 
-def add_tally(verbs: argparse._SubParsersAction) -> None:
+def command(doc: str | None, draw: Callable[[argparse.Namespace], None], flags: Callable) -> None:
+    """The two verbs: `draw`, whose own `flags` are added to it, and `tally`."""
+    parser = argparse.ArgumentParser(description=doc)
+    verbs = parser.add_subparsers(required=True)
+    drawing = verbs.add_parser("draw")
+    flags(drawing)
+    drawing.add_argument("--out", type=Path, required=True)
+    drawing.add_argument("--seed", type=int, default=1)
+    drawing.set_defaults(run=draw)
     counting = verbs.add_parser("tally")
     counting.add_argument("folder", type=Path)
     counting.add_argument("answers", type=Path)
@@ -131,23 +139,16 @@ def add_tally(verbs: argparse._SubParsersAction) -> None:
             dict(tally(json.loads((given.folder / "key.json").read_text()), given.answers.read_text().splitlines()))
         )
     )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    verbs = parser.add_subparsers(required=True)
-    drawing = verbs.add_parser("draw")
-    drawing.add_argument("pictures", type=Path, nargs="+", help="files and folders")
-    drawing.add_argument("--weights", type=Path, required=True)
-    drawing.add_argument("--against", type=Path, help="another network instead of bicubic")
-    drawing.add_argument("--out", type=Path, required=True)
-    drawing.add_argument("--most", type=int, default=36)
-    drawing.add_argument("--seed", type=int, default=1)
-    drawing.set_defaults(run=draw)
-    add_tally(verbs)
     arguments = parser.parse_args()
     arguments.run(arguments)
 
 
+def flags(drawing: argparse.ArgumentParser) -> None:
+    drawing.add_argument("pictures", type=Path, nargs="+", help="files and folders")
+    drawing.add_argument("--weights", type=Path, required=True)
+    drawing.add_argument("--against", type=Path, help="another network instead of bicubic")
+    drawing.add_argument("--most", type=int, default=36)
+
+
 if __name__ == "__main__":
-    main()
+    command(__doc__, draw, flags)

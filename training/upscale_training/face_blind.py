@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .blind import add_tally, hide
+from .blind import command, hide
 from .face_gates import DAMAGES, Picture, enlarge, held_out
 from .faces import landmarks, rows
 from .resize import resize_8bit
@@ -76,22 +76,13 @@ def draw(arguments: argparse.Namespace) -> None:
     hide(large(program, arguments.faces, shuffle), shuffle, arguments.out / "large")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    verbs = parser.add_subparsers(required=True)
-    drawing = verbs.add_parser("draw")
+def flags(drawing: argparse.ArgumentParser) -> None:
     drawing.add_argument("--upscale", type=Path, required=True, help="the program to look at")
     drawing.add_argument(
-        "--faces", type=Path, required=True, help="folder with SOURCES.tsv, its portraits and large faces"
+        "--faces", type=Path, required=True, help="folder with SOURCES.tsv and its faces, large ones too"
     )
-    drawing.add_argument("--out", type=Path, required=True)
     drawing.add_argument("--most", type=int, default=20, help="portraits")
-    drawing.add_argument("--seed", type=int, default=1)
-    drawing.set_defaults(run=draw)
-    add_tally(verbs)
-    arguments = parser.parse_args()
-    arguments.run(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, draw, flags)

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .bed import Picture
-from .blind import add_tally, busiest, hide
+from .blind import busiest, command, hide
 from .evaluate import ENDINGS, interpolate
 from .program import enlarged
 
@@ -62,22 +62,13 @@ def draw(arguments: argparse.Namespace) -> None:
     hide(found(), shuffle, arguments.out)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    verbs = parser.add_subparsers(required=True)
-    drawing = verbs.add_parser("draw")
+def flags(drawing: argparse.ArgumentParser) -> None:
     drawing.add_argument("pictures", type=Path, nargs="+", help="files and folders")
     drawing.add_argument("--upscale", type=Path, required=True, help="the program to look at")
     drawing.add_argument("--looks", nargs=2, required=True, metavar="LOOK")
-    drawing.add_argument("--out", type=Path, required=True)
     drawing.add_argument("--scale", type=int, choices=(2, 4), default=4)
     drawing.add_argument("--most", type=int, default=40)
-    drawing.add_argument("--seed", type=int, default=1)
-    drawing.set_defaults(run=draw)
-    add_tally(verbs)
-    arguments = parser.parse_args()
-    arguments.run(arguments)
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, draw, flags)

@@ -353,18 +353,22 @@ mod tests {
         assert_eq!(in_looks(noisy), [true; 3]);
     }
 
+    fn reading(noise: f32, softness: f32) -> Condition {
+        let estimate = Estimate {
+            noise,
+            softness,
+            may_be_texture: false,
+        };
+        Condition {
+            estimate: Some(estimate),
+            ..Condition::CLEAN
+        }
+    }
+
     #[test]
     fn finer_looks_call_soft_pictures_softer_but_not_noisy_ones() {
         let softness_in = |look, noise, softness| {
-            let estimate = Estimate {
-                noise,
-                softness,
-                may_be_texture: false,
-            };
-            let condition = Condition {
-                estimate: Some(estimate),
-                ..Condition::CLEAN
-            };
+            let condition = reading(noise, softness);
             condition.for_look(look).estimate.unwrap().softness
         };
         for softness in [0.0, 0.2, 0.72, 1.0, 2.2] {
@@ -396,15 +400,7 @@ mod tests {
             (0.0, 0.72, 0.72),
             (5.0, 0.1, 0.1),
         ] {
-            let estimate = Estimate {
-                noise,
-                softness,
-                may_be_texture: false,
-            };
-            let condition = Condition {
-                estimate: Some(estimate),
-                ..Condition::CLEAN
-            };
+            let condition = reading(noise, softness);
             let found = condition.for_large_faces().estimate.unwrap().softness;
             assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
         }
