@@ -16,7 +16,7 @@ def test_pairs_are_shuffled_and_the_key_says_where_ours_is(tmp_path, monkeypatch
         blind, "network_enlarger", lambda *_: lambda small, scale: np.full((96 * 4, 96 * 4, 3), 255, np.uint8)
     )
     monkeypatch.setattr("sys.argv", ["blind", "draw", str(tmp_path), "--weights", "w", "--out", str(tmp_path / "out")])
-    blind.main()
+    blind.command(None, blind.draw, blind.flags)
     key = json.loads((tmp_path / "out/key.json").read_text())
     assert len(key) == 8 and {one["ours"] for one in key.values()} == {"left", "right"}
     page = np.asarray(Image.open(tmp_path / "out/sheet-01.png"))
