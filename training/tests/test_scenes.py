@@ -147,6 +147,20 @@ def test_every_kind_is_in_a_step_by_its_share_and_camera_scenes_are_told_of_thei
     assert tuple(shot.file[1].tolist()) in (CLEAN, UNKNOWN)
 
 
+def test_some_pictures_are_only_shrunk_and_softened(picture_folder, tmp_path):
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
+    scenes = Scenes(only_soft=1.0, compressed=1.0, only_soft_range=(0.9, 0.9 + 1e-9))
+    shot = seen(pictures, np.random.default_rng(6), ["camera"] * 4, 64, scenes)
+    assert torch.allclose(shot.truth, torch.tensor([[0.0, 0.9]]).expand(4, 2))
+    assert {tuple(one) for one in shot.file.tolist()} <= {CLEAN, UNKNOWN}
+    kernels, sigma = torch.zeros(4, dtype=torch.long), torch.full((4,), 0.9)
+    margin = torch.nn.functional.pad(shot.clean, (2 * degrade.MARGIN,) * 4, mode="reflect")
+    expected = degrade.round_8bit(degrade.blur(degrade.shrink(margin, kernels, 2), sigma))
+    # The true margin of the original lies round it in place of its mirror image.
+    inside = (..., slice(8, -8), slice(8, -8))
+    assert torch.allclose(shot.small[inside], expected[inside], atol=1.0 / 255.0 + 1e-6)
+
+
 def test_both_numbers_are_silent_in_three_scenes_of_ten():
     said = torch.full((4000, 2), 0.5)
     heard = silenced(said, np.random.default_rng(4), Scenes())
