@@ -232,6 +232,15 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
     return lines, gates
 
 
+def conclude(gates: list[tuple[str, bool]]) -> None:
+    """Prints every gate and ends the program: with 1 where one fails."""
+    for text, holds in gates:
+        print("holds " if holds else "FAILS ", text)
+    failed = sum(not holds for _, holds in gates)
+    print(json.dumps({"failed": failed, "gates": len(gates)}))
+    sys.exit(1 if failed else 0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--upscale", type=Path, required=True, help="the program to judge")
@@ -251,10 +260,7 @@ def main() -> None:
         gates.append((f"{detections} detections in {count} pictures, at most 1 in 20", detections * 20 <= count))
         gates.append((f"{samples} samples changed where nothing was detected, none", samples == 0))
     print(f"{len(people)} persons at {arguments.scale}x", *lines, sep="\n")
-    for text, holds in gates:
-        print("holds " if holds else "FAILS ", text)
-    print(json.dumps({"failed": sum(not holds for _, holds in gates), "gates": len(gates)}))
-    sys.exit(0 if all(holds for _, holds in gates) else 1)
+    conclude(gates)
 
 
 if __name__ == "__main__":

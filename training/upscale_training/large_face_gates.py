@@ -11,8 +11,6 @@ fails.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .face_gates import GRID_MAX, Mark, Picture, around, judge
+from .face_gates import GRID_MAX, Mark, Picture, around, conclude, judge
 from .faces import landmarks, rows
 from .identity import rank_one
 
@@ -95,10 +93,7 @@ def main() -> None:
         ranks = [rank_one(gallery, one) for one in faces]
         print(line(damage, marks, ranks), flush=True)
         all_gates += gates(damage, marks, ranks, arguments.scale)
-    for text, holds in all_gates:
-        print("holds " if holds else "FAILS ", text)
-    print(json.dumps({"failed": sum(not holds for _, holds in all_gates), "gates": len(all_gates)}))
-    sys.exit(0 if all(holds for _, holds in all_gates) else 1)
+    conclude(all_gates)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ use super::plane::Plane;
 use super::region::eased;
 
 /// Contrast (standard deviation over 5 x 5 source pixels, levels of 255) at which features begin to be drawn, and from which
-/// on they are drawn whole. Skin in the light has 2 to 6, an eye 15 to 60.
+/// on they are drawn whole. On 23 large faces cheeks have 5 in the median (2.6 to 8.9 eight in
+/// ten times), eyes 13 (6.2 to 18.5).
 const CONTRAST: [f32; 2] = [5.0, 12.0];
 const RADIUS: usize = 2;
 /// The borders between the two are smoothed over 3 x 3 source pixels.

@@ -62,7 +62,7 @@ impl Layer {
     }
 
     /// How much shows of some columns of row `y`, in output pixels: where faces meet, of the one that shows most. Each veil is
-    /// asked where it reaches alone: in a crowd of 300 that were 300 questions a pixel.
+    /// asked where it reaches alone: asked everywhere, 202 faces in 0.49 MP took six seconds.
     fn shares(&self, columns: Range<usize>, y: usize) -> Vec<f32> {
         let mut shares = vec![0.0; columns.len()];
         for veil in self.veils.iter().filter(|veil| veil.rows().contains(&y)) {
