@@ -40,7 +40,7 @@ pub struct FaceEnhancer {
 pub struct EnhancedFaces {
     found: Vec<Face>,
     /// Small faces, and over them the large ones: those between are in both.
-    layers: [Layer; 2],
+    layers: Vec<Layer>,
     stride: Stride,
 }
 
@@ -103,7 +103,7 @@ impl FaceEnhancer {
     /// As [`FaceEnhancer::enhance`].
     pub fn enhance_these(
         &self,
-        faces: Vec<Face>,
+        mut faces: Vec<Face>,
         source: &Pixels,
         scale: Scale,
         condition: Condition,
@@ -113,15 +113,16 @@ impl FaceEnhancer {
             scale,
             condition,
         };
-        let small = match condition.suits_face_network(scale) {
-            true => self.layer(Kind::Small, &faces, order)?,
-            false => Layer::default(),
+        let kinds: &[Kind] = match condition.suits_face_network(scale) {
+            true => &[Kind::Small, Kind::Large],
+            false => &[Kind::Large],
         };
-        let large = self.layer(Kind::Large, &faces, order)?;
-        let shows = |face: &Face| [&small, &large].iter().any(|layer| layer.holds(face));
+        let shows = |face: &Face, kind: &Kind| Veil::over(face, scale, *kind).shows();
+        faces.retain(|face| kinds.iter().any(|kind| shows(face, kind)));
+        let layers = kinds.iter().map(|kind| self.layer(*kind, &faces, order));
         Ok(EnhancedFaces {
-            found: faces.into_iter().filter(shows).collect(),
-            layers: [small, large],
+            layers: layers.collect::<Result<_, _>>()?,
+            found: faces,
             stride: Stride::of(source, scale.factor()),
         })
     }
@@ -144,7 +145,6 @@ impl FaceEnhancer {
         });
         Ok(Layer {
             patches: patches.collect::<Result<_, _>>()?,
-            faces,
             veils,
         })
     }

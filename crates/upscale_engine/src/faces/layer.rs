@@ -4,14 +4,12 @@ use std::ops::Range;
 
 use upscale_core::Pixels;
 
-use super::detect::Face;
 use super::features::Features;
 use super::region::{Area, Veil};
 
 /// The faces that one network drew.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layer {
-    pub(super) faces: Vec<Face>,
     /// How much of each face shows.
     pub(super) veils: Vec<Veil>,
     pub(super) patches: Vec<Patch>,
@@ -48,10 +46,6 @@ impl Stride {
 }
 
 impl Layer {
-    pub(super) fn holds(&self, face: &Face) -> bool {
-        self.faces.contains(face)
-    }
-
     /// Lays the patches over whole result rows, `first_row` and on.
     pub(super) fn lay_over(&self, first_row: usize, rows: &mut [f32], stride: Stride) {
         for patch in &self.patches {
