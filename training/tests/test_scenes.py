@@ -23,7 +23,7 @@ from upscale_training.estimate import (
     shares,
 )
 from upscale_training.restore_bed import ROWS, Row
-from upscale_training.scenes import Scenes, kinds_of, scene_groups, seen, silenced
+from upscale_training.scenes import Scenes, kinds_of, scene_groups, seen, silenced, surer
 
 SHIPPED = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
 
@@ -166,6 +166,14 @@ def test_both_numbers_are_silent_in_three_scenes_of_ten():
     heard = silenced(said, np.random.default_rng(4), Scenes())
     assert abs((heard == SILENT).all(dim=1).float().mean() - 0.307) < 0.03
     assert set(heard.unique().tolist()) == {SILENT, 0.5}
+
+
+def test_what_is_said_of_softness_is_moved_towards_the_truth_unless_noise_is_heard():
+    said = torch.tensor([source_inputs(*one) for one in ((0.5, 0.4), (None, 2.0), (2.9, 0.0), (3.1, 0.4))])
+    truth = torch.tensor([[7.0, 0.8], [9.0, 3.0], [0.0, 0.0], [7.0, 0.8]])
+    moved = torch.tensor([source_inputs(*one) for one in ((0.5, 0.5), (None, 2.05), (2.9, 0.0), (3.1, 0.4))])
+    assert torch.allclose(surer(said, truth, Scenes(surer=0.25)), moved)
+    assert torch.equal(surer(said, truth, Scenes(surer=0.0)), said)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
