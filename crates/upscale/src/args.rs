@@ -27,7 +27,7 @@ pub(crate) use self::{
     customer::{CallArgs, StatusArgs, SubmitArgs, WaitArgs},
     device::{DeviceChoice, GpuArgs},
     location::{DataArgs, LocationArgs, StorageArgs},
-    model::{Commercial, FileModel, ModelCommand, ModelFiles, ServedModels},
+    model::{Commercial, FileModel, ModelCommand, SealedModels, ServedModels},
     operator::{AccountCommand, ActionArgs, LedgerCommand, LimitArgs, TaskCommand},
     parse::{AdminAddress, OneLimit, PictureSize},
     roles::{
@@ -252,7 +252,7 @@ pub(crate) struct ChildArgs {
     #[arg(long)]
     pub(crate) device_end: bool,
     #[command(flatten)]
-    pub(crate) models: ModelFiles,
+    pub(crate) models: SealedModels,
 }
 
 #[derive(Debug, Subcommand)]

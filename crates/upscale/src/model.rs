@@ -48,7 +48,11 @@ pub(crate) fn model(command: &ModelCommand) -> anyhow::Result<()> {
             golden,
             threads: asked,
             json,
-        } => verify_file(file, golden.as_deref(), threads(*asked), *json),
+            ranges,
+        } => {
+            let golden = golden.as_deref();
+            verify_file(file, golden, threads(*asked), (*json, *ranges))
+        }
         ModelCommand::Card {
             file,
             licence,
@@ -231,7 +235,7 @@ fn verify_file(
     file: &Path,
     golden: Option<&Path>,
     threads: usize,
-    json: bool,
+    (json, with_ranges): (bool, bool),
 ) -> anyhow::Result<()> {
     let kernels = kernels::from_environment()?;
     let brought = Brought::open(file)?;
@@ -241,11 +245,20 @@ fn verify_file(
     // What this machine lacks of the sandbox is `serve`'s to tell.
     let _report = sandbox::enter(&Entry::default())?;
     let facts = Facts::of_file(&brought)?;
-    let network = Arc::new(brought.model()?.network);
+    let mut network = brought.model()?.network;
+    let ranges = with_ranges.then(|| network.find_ranges(kernels)).flatten();
+    if let Some(found) = &ranges {
+        network = network.with_ranges(found)?;
+    }
+    let network = Arc::new(network);
     let verified =
         verify(&network, kernels, threads, golden.as_deref()).with_context(|| brought.name())?;
     if json {
-        return output::json(&serde_json::json!({ "model": facts, "verified": verified }));
+        let mut printed = serde_json::json!({ "model": facts, "verified": verified });
+        if with_ranges {
+            printed["ranges"] = serde_json::json!(ranges);
+        }
+        return output::json(&printed);
     }
     let golden = verified.golden_error.map_or_else(
         || "no golden pair was given".to_owned(),

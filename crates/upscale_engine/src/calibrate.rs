@@ -1,12 +1,15 @@
 //! Where the scales of 16-bit integers come from: a small rendered picture that has what pictures have (smooth
 //! ground, edges in all directions, strokes, noise), run through the network in single precision: once for a network that
-//! ships, whose ranges are kept in a file beside its weights, and in each process for others.
+//! ships, whose ranges are kept in a file beside its weights; for a network that someone brings once at the start of a
+//! service ([`Network::find_ranges`]), and elsewhere in each process.
 
 use std::ops::ControlFlow;
 
 use upscale_core::{Pixels, Rows};
 use upscale_simd::Kernels;
 
+use crate::error::ModelError;
+use crate::kernel_set::KernelSet;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::ranges::{Observed, Ranges, Table};
@@ -23,17 +26,55 @@ const DIFFERENCE_MAX: f64 = 0.25 / 255.0;
 /// The network's plan in 16-bit integers where that is safe and faster, else in single precision. What ships has its
 /// ranges in a file, and its safety in this file's tests; another network shows both here, in two runs.
 pub(crate) fn fast_plan(network: &Network, kernels: Kernels) -> Plan {
-    let mut exact = Plan::new(network, kernels);
     if !kernels.has_words() {
-        return exact;
+        return Plan::new(network, kernels);
     }
-    if let Some(ranges) = &network.ranges {
-        return exact.with_words(ranges);
+    match &network.ranges {
+        Some(ranges) => Plan::new(network, kernels).with_words(ranges),
+        None => calibrated(network, kernels).0,
     }
+}
+
+/// The plan in 16-bit integers and the ranges that made it, or the one in single precision and [`Ranges::NONE`].
+fn calibrated(network: &Network, kernels: Kernels) -> (Plan, Ranges) {
+    let mut exact = Plan::new(network, kernels);
     let (expected, table) = observe(&mut exact);
-    let fast = Plan::new(network, kernels).with_words(&Ranges(vec![table]));
-    let is_close = difference(&run(&fast, &picture()), &expected) <= DIFFERENCE_MAX;
-    if is_close { fast } else { exact }
+    let ranges = Ranges(vec![table]);
+    let fast = Plan::new(network, kernels).with_words(&ranges);
+    if difference(&run(&fast, &picture()), &expected) <= DIFFERENCE_MAX {
+        (fast, ranges)
+    } else {
+        (exact, Ranges::NONE)
+    }
+}
+
+impl Network {
+    /// How large its numbers get, found as [`Precision::Fast`] finds it on every start: bytes for
+    /// [`Network::with_ranges`], 260 a layer, empty where integers do not suit the network. None where there is nothing to
+    /// keep: kernels without integers, a network that has its ranges, and one whose numbers depend on the picture's
+    /// condition.
+    ///
+    /// [`Precision::Fast`]: crate::Precision::Fast
+    #[must_use]
+    pub fn find_ranges(&self, kernels: Option<KernelSet>) -> Option<Vec<u8>> {
+        let kernels = kernels.unwrap_or_else(KernelSet::best).kernels()?;
+        let is_open = self.ranges.is_none() && self.conditioning.is_none();
+        let can = is_open && self.has_kernels() && kernels.has_words();
+        can.then(|| calibrated(self, kernels).1.to_bytes())
+    }
+
+    /// The network with what [`Network::find_ranges`] gave for it, so that no start has to find it again. Wrong ranges cost
+    /// exactness, never more.
+    ///
+    /// # Errors
+    /// [`ModelError`] when they are those of a network with another number of layers.
+    pub fn with_ranges(mut self, bytes: &[u8]) -> Result<Self, ModelError> {
+        self.ranges = Some(match bytes {
+            [] => Ranges::NONE,
+            _ => Ranges::parse(bytes, self.layers.len())?,
+        });
+        Ok(self)
+    }
 }
 
 /// What a plan in single precision makes of the picture, and how large its numbers get.
@@ -102,9 +143,9 @@ mod tests {
     use upscale_core::{Compression, Condition, Estimate, Look, Subsampling};
 
     use super::*;
-    use crate::kernel_set::KernelSet;
     use crate::plan::PlanLayer;
     use crate::ranges::{KEPT, NOISES, SOFTNESSES};
+    use crate::shapes::Shape;
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
 
     /// [`DIFFERENCE_MAX`] of restoring networks under the hardest of conditions, such as the heaviest JPEG whose noise is
@@ -213,10 +254,10 @@ mod tests {
     fn what_ships_has_the_ranges_of_its_weights() {
         for (name, shipped) in shipped() {
             let networks = networks(shipped, &in_looks());
-            let found = ranges(&name, &networks).0;
-            let found = found.iter().flatten().flatten();
+            let ranges = ranges(&name, &networks);
+            let found = ranges.0.iter().flatten().flatten();
             if std::env::var_os("UPDATE_RANGES").is_some() {
-                let bytes: Vec<u8> = found.flat_map(|number| number.to_le_bytes()).collect();
+                let bytes = ranges.to_bytes();
                 let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("weights");
                 fs::write(folder.join(format!("{name}.ranges")), bytes).unwrap();
                 continue;
@@ -271,5 +312,52 @@ mod tests {
             };
             assert!(worst <= most, "{name}: {worst}");
         }
+    }
+
+    /// Compact stands integers; random gates multiply their errors.
+    fn brought() -> [Network; 2] {
+        let compact = Shape::Compact {
+            channels: 40,
+            convs: 3,
+        };
+        let gated = Shape::Span {
+            channels: 64,
+            blocks: 10,
+        };
+        [compact.network(4, 1), gated.network(2, 1)]
+    }
+
+    #[test]
+    fn ranges_found_once_make_the_plan_that_finds_them_itself() {
+        let kernels = KernelSet::best().kernels().unwrap();
+        for (network, suits) in brought().into_iter().zip([true, false]) {
+            let Some(found) = network.find_ranges(None) else {
+                assert!(!kernels.has_words(), "{}", network.name());
+                continue;
+            };
+            assert_eq!(found.is_empty(), !suits, "{}", network.name());
+            let expected = run(&fast_plan(&network, kernels), &picture());
+            let plan = fast_plan(&network.with_ranges(&found).unwrap(), kernels);
+            let in_integers = plan.layers.iter().any(PlanLayer::is_in_integers);
+            assert_eq!(in_integers, suits);
+            assert!(run(&plan, &picture()) == expected);
+        }
+    }
+
+    #[test]
+    fn ranges_are_found_where_there_are_some_to_keep_and_taken_by_their_network_alone() {
+        let [compact, gated] = brought();
+        assert!(compact.find_ranges(Some(KernelSet::Reference)).is_none());
+        assert!(compact.find_ranges(Some(KernelSet::Portable)).is_none());
+        let known = compact.clone().with_ranges(&[]).unwrap();
+        assert!(known.find_ranges(None).is_none());
+        let conditioned = X2.read(0.0).unwrap();
+        assert!(conditioned.find_ranges(None).is_none());
+        let layers = compact.layers.len();
+        let bytes = Ranges(vec![vec![[1.0; KEPT]; layers]]).to_bytes();
+        assert_eq!(bytes.len(), 260 * layers);
+        assert!(compact.with_ranges(&bytes).is_ok());
+        let error = gated.with_ranges(&bytes).unwrap_err().to_string();
+        assert!(error.contains("layers have"), "{error}");
     }
 }

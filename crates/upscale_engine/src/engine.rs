@@ -19,7 +19,7 @@ use crate::turned;
 /// Smaller pictures are done in single precision, whatever is allowed: to make 16-bit integers of a network's weights takes
 /// 5 ms of a processor, and they save 0.5 microseconds a pixel (S on a Xeon, `upscale-lab sizes`).
 const INTEGERS_PIXELS_MIN: usize = 8_192;
-/// The same of networks that ship where there are tile registers: bytes of weights take less to make.
+/// The same of networks whose ranges are known, where there are tile registers: bytes of weights take less to make.
 const INTEGERS_PIXELS_MIN_ON_TILES: usize = 1_024;
 
 /// How the engine is to work.
@@ -195,7 +195,7 @@ impl Running<'_> {
     }
 
     fn executor(&self, is_turned: bool, pixels: usize) -> (Arc<Executor>, bool) {
-        // A network that someone brought looks first whether integers suit it, with two pictures of 2,880 pixels.
+        // One whose ranges are not known looks first whether integers suit it, with two pictures of 2,880 pixels.
         let is_known = self.loaded.network.ranges.is_some();
         let least = match self.kernels {
             KernelSet::Amx if is_known => INTEGERS_PIXELS_MIN_ON_TILES,

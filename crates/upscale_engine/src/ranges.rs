@@ -28,7 +28,7 @@ const TABLES: usize = NOISES.len() * SOFTNESSES.len();
 /// have none.
 pub(crate) type Table = Vec<[f32; KEPT]>;
 
-/// One table, or one for each pair of [`NOISES`] and [`SOFTNESSES`].
+/// One table, or one for each pair of [`NOISES`] and [`SOFTNESSES`]; none where no layer is to be in integers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranges(pub(crate) Vec<Table>);
 
@@ -72,6 +72,15 @@ fn note<'a>(largest: &AtomicU32, values: impl IntoIterator<Item = &'a f32>) {
 }
 
 impl Ranges {
+    /// Those of a network that integers do not suit.
+    pub(crate) const NONE: Self = Self(Vec::new());
+
+    /// A file's bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let numbers = self.0.iter().flatten().flatten();
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
     /// Reads a file's bytes for a network of so many layers.
     ///
     /// # Errors
@@ -160,11 +169,6 @@ fn nearest(steps: &[f32], value: f32) -> [(usize, f32); 2] {
 mod tests {
     use super::*;
 
-    fn bytes(ranges: &Ranges) -> Vec<u8> {
-        let numbers = ranges.0.iter().flatten().flatten();
-        numbers.flat_map(|number| number.to_le_bytes()).collect()
-    }
-
     fn counted() -> [f32; KEPT] {
         std::array::from_fn(|at| at as f32)
     }
@@ -173,9 +177,9 @@ mod tests {
     fn a_file_gives_what_was_written() {
         for tables in [1, TABLES] {
             let ranges = Ranges(vec![vec![counted(), [0.5; KEPT]]; tables]);
-            assert_eq!(Ranges::parse(&bytes(&ranges), 2).unwrap(), ranges);
+            assert_eq!(Ranges::parse(&ranges.to_bytes(), 2).unwrap(), ranges);
         }
-        let short = bytes(&Ranges(vec![vec![counted()]]));
+        let short = Ranges(vec![vec![counted()]]).to_bytes();
         let error = Ranges::parse(&short, 3).unwrap_err().to_string();
         assert_eq!(
             error,

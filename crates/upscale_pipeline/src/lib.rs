@@ -27,7 +27,7 @@ pub use frame::{
     Answer, DeviceUse, Facts, Job, Spent, read_answer, read_job, read_source, write_answer,
     write_progress,
 };
-pub use models::{ModelPaths, ModelsError};
+pub use models::{ModelPath, ModelPaths, ModelsError};
 pub use picture::{
     Clock, FallbackLevel, PictureOptions, PipelineError, Upscaled, processor, upscale_image, wall,
 };

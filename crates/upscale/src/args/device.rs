@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use clap::Args;
 use upscale_core::Look;
 
-use super::ModelFiles;
+use super::SealedModels;
 
 /// What computes pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) struct GpuArgs {
     #[arg(long, value_name = "LOOK", default_value_t = Look::default())]
     pub(crate) look: Look,
     #[command(flatten)]
-    pub(crate) models: ModelFiles,
+    pub(crate) models: SealedModels,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
-use upscale_pipeline::ModelPaths;
+use upscale_pipeline::{ModelPath, ModelPaths};
 
 /// Models in place of the networks that ship, for `serve`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct ServedModels {
     pub(crate) allow_non_commercial: bool,
 }
 
-/// Their files, for `serve` and the processes that it starts.
+/// Their files.
 #[derive(Debug, Args)]
 pub(crate) struct ModelFiles {
     /// Model file of 1x to restore pictures with before they are upscaled.
@@ -30,12 +30,32 @@ pub(crate) struct ModelFiles {
     pub(crate) model_4x: Option<PathBuf>,
 }
 
-impl ModelFiles {
+/// The same, sealed, for the processes that `serve` starts, and what it found of each.
+#[derive(Debug, Args)]
+pub(crate) struct SealedModels {
+    #[command(flatten)]
+    files: ModelFiles,
+    /// Ranges of the 1x model's numbers.
+    #[arg(long, value_name = "FILE", requires = "model_1x")]
+    ranges_1x: Option<PathBuf>,
+    /// Ranges of the 2x model's numbers.
+    #[arg(long, value_name = "FILE", requires = "model_2x")]
+    ranges_2x: Option<PathBuf>,
+    /// Ranges of the 4x model's numbers.
+    #[arg(long, value_name = "FILE", requires = "model_4x")]
+    ranges_4x: Option<PathBuf>,
+}
+
+impl SealedModels {
     pub(crate) fn paths(&self) -> ModelPaths {
+        let path = |file: &Option<PathBuf>, ranges: &Option<PathBuf>| {
+            let (file, ranges) = (file.clone()?, ranges.clone());
+            Some(ModelPath { file, ranges })
+        };
         ModelPaths {
-            x1: self.model_1x.clone(),
-            x2: self.model_2x.clone(),
-            x4: self.model_4x.clone(),
+            x1: path(&self.files.model_1x, &self.ranges_1x),
+            x2: path(&self.files.model_2x, &self.ranges_2x),
+            x4: path(&self.files.model_4x, &self.ranges_4x),
         }
     }
 }
@@ -85,6 +105,9 @@ pub(crate) enum ModelCommand {
         /// Print one JSON object.
         #[arg(long)]
         json: bool,
+        /// Add the ranges of its numbers to the JSON object, as bytes, for the processes that `serve` starts.
+        #[arg(long, hide = true, requires = "json")]
+        ranges: bool,
     },
     /// Write the card of a model file, FILE.card.toml: what `serve` wants to know before it earns money with it.
     Card {

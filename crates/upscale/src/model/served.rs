@@ -13,7 +13,8 @@ use super::{
 };
 use crate::args::{Commercial, ServedModels};
 
-/// A verification runs a network twice on 117 pixels and once on 9,216: seconds, on a machine on its knees minutes.
+/// A verification runs a network twice on 117 pixels, twice on 2,880 and twice on 9,216: seconds, on a machine on its knees
+/// minutes.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Below this the output check will refuse most results.
 const CONSISTENCY_DB_LOW: f64 = 20.0;
@@ -25,10 +26,19 @@ const RESTORED_BYTES: u64 = 12 * limits::SOURCE_PIXELS_MAX;
 /// The models that children run in place of our own networks.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    /// How many times each enlarges: once, twice, four times.
-    models: Vec<(usize, Sealed)>,
+    models: Vec<SealedModel>,
     /// What they add to a child's memory at most.
     pub(crate) bytes: u64,
+}
+
+/// One of them, for the processes that run it.
+#[derive(Debug)]
+struct SealedModel {
+    /// How many times it enlarges: once, twice, four times.
+    factor: usize,
+    file: Sealed,
+    /// What [`upscale_engine::Network::find_ranges`] found: else each child would find it, at the cost of 5,760 pixels.
+    ranges: Option<Sealed>,
 }
 
 /// What `upscale model verify --json` prints, as far as it matters here.
@@ -36,6 +46,7 @@ pub(crate) struct Served {
 struct Report {
     model: Found,
     verified: Measured,
+    ranges: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,10 +89,10 @@ impl Served {
             let Some(path) = path else { continue };
             let brought = Brought::open(path)?;
             check_licence(path, &brought, args.allow_non_commercial)?;
-            let sealed = Sealed::new(&brought.bytes)?;
+            let file = Sealed::new(&brought.bytes)?;
             let file_bytes = brought.size as u64;
             drop(brought);
-            let mut report = verify(program, &sealed, threads)
+            let mut report = verify(program, &file, threads)
                 .await
                 .with_context(|| path.display().to_string())?;
             check_scale(&path.display().to_string(), report.model.scale, factor)?;
@@ -98,7 +109,12 @@ impl Served {
                 }
             }
             tell(path, &report, wall_clock);
-            served.models.push((factor, sealed));
+            let ranges = report.ranges.as_deref().map(Sealed::new).transpose()?;
+            served.models.push(SealedModel {
+                factor,
+                file,
+                ranges,
+            });
         }
         served.bytes = restoring + enlarging;
         Ok(served)
@@ -106,13 +122,21 @@ impl Served {
 
     /// What every child is told about them.
     pub(crate) fn child_arguments(&self) -> Vec<OsString> {
-        let flag = |(factor, sealed): &(usize, Sealed)| {
-            [
-                format!("--model-{factor}x").into(),
-                sealed.path().into_os_string(),
-            ]
+        self.models.iter().flat_map(SealedModel::flags).collect()
+    }
+}
+
+impl SealedModel {
+    fn flags(&self) -> Vec<OsString> {
+        let flag = |name: &str, sealed: &Sealed| -> [OsString; 2] {
+            let flag = format!("--{name}-{}x", self.factor);
+            [flag.into(), sealed.path().into_os_string()]
         };
-        self.models.iter().flat_map(flag).collect()
+        let ranges = self.ranges.iter().flat_map(|one| flag("ranges", one));
+        flag("model", &self.file)
+            .into_iter()
+            .chain(ranges)
+            .collect()
     }
 }
 
@@ -144,7 +168,7 @@ fn check_licence(path: &Path, brought: &Brought, allowed: bool) -> anyhow::Resul
 async fn verify(program: &Path, sealed: &Sealed, threads: usize) -> anyhow::Result<Report> {
     let mut command = Command::new(program);
     command
-        .args(["model", "verify", "--json", "--threads"])
+        .args(["model", "verify", "--json", "--ranges", "--threads"])
         .arg(threads.to_string())
         .arg(sealed.path())
         .stdin(Stdio::null());
@@ -206,5 +230,39 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
             consistency_db,
             "its results are far from their sources; the output check will refuse many"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::SealedModels;
+
+    #[derive(Parser)]
+    struct Child {
+        #[command(flatten)]
+        models: SealedModels,
+    }
+
+    #[test]
+    fn a_child_finds_every_model_and_the_ranges_that_were_found() {
+        let sealed = |bytes: &[u8]| Sealed::new(bytes).unwrap();
+        let model = |factor, ranges| SealedModel {
+            factor,
+            file: sealed(&[factor as u8]),
+            ranges,
+        };
+        let models = vec![model(1, None), model(4, Some(sealed(b"ranges")))];
+        let served = Served { models, bytes: 0 };
+        let arguments = [OsString::from("child")].into_iter();
+        let child = Child::parse_from(arguments.chain(served.child_arguments()));
+        let paths = child.models.paths();
+        let [one, four] = [paths.x1, paths.x4].map(Option::unwrap);
+        assert!(paths.x2.is_none() && one.ranges.is_none());
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        assert_eq!([read(&one.file), read(&four.file)], [[1], [4]]);
+        assert_eq!(read(&four.ranges.unwrap()), b"ranges");
     }
 }
