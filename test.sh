@@ -119,7 +119,7 @@ command -v c++ >/dev/null || { apt-get update && apt-get install -y g++; }
 python="$PWD/target/training/bin/python"
 [ -x "$python" ] || python3 -m venv target/training
 "$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
-(cd training && "$python" -m ruff check . && "$python" -m pytest)
+(cd training && "$python" -m ruff check --config pyproject.toml . ../bench && "$python" -m pytest)
 
 step "Schemathesis ends"
 wait "$schemathesis" || { cat target/schemathesis.log; exit 1; }

@@ -9,6 +9,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import network
@@ -33,7 +34,7 @@ def prepare(folder: Path, size: int, in_bytes: bool) -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def ours(arguments, size: int, threads: int, precision: str, kernels: str) -> dict:
+def ours(arguments, size: int, threads: int, kernels: str, precision: str) -> dict:
     model = arguments.folder / "compact.safetensors"
     command = [*shlex.split(arguments.ours), "bench", "--network", model, "--size", f"{size}x{size}"]
     command += ["--threads", str(threads), "--precision", precision, "--runs", str(arguments.runs), "--json"]
@@ -55,15 +56,12 @@ def measure(arguments, size: int, threads: int) -> None:
     for _ in range(arguments.rounds):
         for engine in engines:
             kernels = "avx2" if engine.endswith("_avx2") else ""
-
-            def both(precision: str) -> dict:
-                return ours(arguments, size, threads, precision, kernels)
-
-            around = {precision: [both(precision)] for precision in PRECISIONS}
+            run = partial(ours, arguments, size, threads, kernels)
+            around = {precision: [run(precision)] for precision in PRECISIONS}
             theirs = peer(engine, arguments.folder, size, threads, arguments.runs)
             found.setdefault(engine, []).append(theirs)
             for precision, measured in around.items():
-                measured.append(both(precision))
+                measured.append(run(precision))
                 found.setdefault(f"ours {precision} {kernels}", []).extend(measured)
                 for clock in CLOCKS:
                     mean = sum(one[clock] for one in measured) / 2

@@ -3,8 +3,8 @@
   bench/peers/gpu.py --ours target/release/upscale --peer realesrgan-ncnn-vulkan \\
     --models models --name realesrgan-x4plus --picture photo.png
 
-Both start anew each time, open the GPU, read the picture and write a PNG. Prints seconds and the ratio of each round; the
-results are left beside each other, to be looked at.
+Both start anew each time, open the GPU, read the picture and write a PNG. Prints seconds and the ratio of each round;
+the results are left beside each other, to be looked at.
 """
 
 from __future__ import annotations
@@ -33,13 +33,38 @@ def commands(arguments, folder: Path) -> dict[str, tuple[list[str], Path]]:
     gpu = str(arguments.gpu)
     return {
         "ours": (
-            [arguments.ours, "file", picture, str(ours), "--overwrite", "--allow-non-commercial",
-             "--model", str(model), "--device", f"gpu:{gpu}"],
+            [
+                arguments.ours,
+                "file",
+                picture,
+                str(ours),
+                "--overwrite",
+                "--allow-non-commercial",
+                "--model",
+                str(model),
+                "--device",
+                f"gpu:{gpu}",
+            ],
             ours,
         ),
         "theirs": (
-            [arguments.peer, "-i", picture, "-o", str(theirs), "-m", str(arguments.models), "-n", arguments.name,
-             "-s", str(arguments.scale), "-g", gpu, "-f", "png"],
+            [
+                arguments.peer,
+                "-i",
+                picture,
+                "-o",
+                str(theirs),
+                "-m",
+                str(arguments.models),
+                "-n",
+                arguments.name,
+                "-s",
+                str(arguments.scale),
+                "-g",
+                gpu,
+                "-f",
+                "png",
+            ],
             theirs,
         ),
     }
@@ -68,7 +93,8 @@ def main() -> None:
             for name, one in took.items():
                 found[name].append(one)
     for name, all_seconds in found.items():
-        print(f"{name:<7} {statistics.median(all_seconds):.3f} s (median; {min(all_seconds):.3f} to {max(all_seconds):.3f})")
+        spread = f"{min(all_seconds):.3f} to {max(all_seconds):.3f}"
+        print(f"{name:<7} {statistics.median(all_seconds):.3f} s (median; {spread})")
     ratios = [theirs / ours for ours, theirs in zip(found["ours"], found["theirs"], strict=True)]
     print(f"ours is {statistics.median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})")
     print(f"results: {folder}")

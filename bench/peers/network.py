@@ -39,8 +39,14 @@ def write_ours(path: Path, in_bytes: bool) -> None:
     """safetensors: a length, a JSON header, the numbers."""
     header: dict[str, object] = {
         "__metadata__": {
-            "format": "upscale-1", "name": "compact", "arch": "compact", "activation": "prelu",
-            "channels": str(CHANNELS), "blocks": str(CONVS), "scale": str(SCALE), "input_scale": "1",
+            "format": "upscale-1",
+            "name": "compact",
+            "arch": "compact",
+            "activation": "prelu",
+            "channels": str(CHANNELS),
+            "blocks": str(CONVS),
+            "scale": str(SCALE),
+            "input_scale": "1",
         }
     }
     parts, offset = [], 0

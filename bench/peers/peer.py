@@ -1,4 +1,7 @@
-"""Times one peer once: peer.py ENGINE FOLDER SIZE THREADS RUNS prints one JSON line (seconds, processor seconds, peak memory)."""
+"""Times one peer once: peer.py ENGINE FOLDER SIZE THREADS RUNS prints one JSON line.
+
+Its numbers are seconds, processor seconds and peak memory.
+"""
 
 from __future__ import annotations
 

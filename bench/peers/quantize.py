@@ -16,7 +16,5 @@ pictures = [
     for _ in range(4)
 ]
 model = openvino.Core().read_model(folder / f"compact-{size}.onnx")
-quantized = nncf.quantize(
-    model, nncf.Dataset(pictures), subset_size=4, preset=nncf.QuantizationPreset.MIXED
-)
+quantized = nncf.quantize(model, nncf.Dataset(pictures), subset_size=4, preset=nncf.QuantizationPreset.MIXED)
 openvino.save_model(quantized, folder / f"compact-{size}-int8.xml", compress_to_fp16=False)

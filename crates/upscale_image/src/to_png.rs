@@ -29,7 +29,11 @@ use crate::shrink::{Shrunk, shrunk};
 /// photographs need. A file that grows into it is not copied on the way; what it does not fill costs no memory.
 #[must_use]
 pub fn likely_bytes(source: &Source, scale: usize) -> usize {
-    let samples = source.color.samples().len() * scale * scale;
+    let alpha = source
+        .alpha
+        .as_ref()
+        .map_or(0, |plane| plane.samples().len());
+    let samples = (source.color.samples().len() + alpha) * scale * scale;
     let sample_bytes = if source.sixteen_bit { 2 } else { 1 };
     samples * sample_bytes / 2
 }
