@@ -49,20 +49,33 @@ fn round(weights: &mut [f32]) {
 /// What was rounded to the largest byte stays: it was rounded up, or not at all.
 fn rounded(exact: [f64; TAPS]) -> [f64; TAPS] {
     let mut bytes = exact.map(|number| number + TO_WHOLE - TO_WHOLE);
-    loop {
-        let off: [f64; TAPS] = std::array::from_fn(|tap| exact[tap] - bytes[tap]);
-        let sum: f64 = off.iter().sum();
-        if sum.abs() <= 0.5 || sum.is_nan() {
-            return bytes;
-        }
-        let mut furthest = 0;
-        for (tap, one) in off.iter().enumerate() {
-            if one * sum.signum() > off[furthest] * sum.signum() {
-                furthest = tap;
-            }
-        }
-        bytes[furthest] += sum.signum();
+    let mut off: [f64; TAPS] = std::array::from_fn(|tap| exact[tap] - bytes[tap]);
+    let mut sum = total(&off);
+    while sum.abs() > 0.5 {
+        let (way, furthest) = (sum.signum(), furthest(&off, sum.signum()));
+        bytes[furthest] += way;
+        off[furthest] -= way;
+        sum -= way;
     }
+    bytes
+}
+
+/// In pairs: one after the other would be nine waits. Exact in any order, for numbers of 24 bits that are below 1 and no
+/// smaller than 2^-27.
+fn total(off: &[f64; TAPS]) -> f64 {
+    let [a, b, c, d, e, f, g, h, i] = *off;
+    ((a + b) + (c + d)) + ((e + f) + (g + h)) + i
+}
+
+/// The first of those that are furthest off in this direction, 1 or -1.
+fn furthest(off: &[f64; TAPS], way: f64) -> usize {
+    let mut found = 0;
+    for (tap, one) in off.iter().enumerate() {
+        if one * way > off[found] * way {
+            found = tap;
+        }
+    }
+    found
 }
 
 fn largest(weights: &[f32]) -> f32 {
