@@ -34,8 +34,8 @@ RESTORING = """A third of the scenes clean; a sixth JPEG of quality 20 to 98, on
 with blur or noise before; half as cameras and the internet make pictures (`camera.py`): softened, shrunk by several
 kernels in one step or two, noise of up to 25 levels, half of them then JPEG of quality 30 to 95; 15 in 100 of those
 only shrunk by bicubic and softened. The network is given
-what the estimator (`estimate.py`) makes of each scene, its softness halfway to the truth where little noise is heard, and
-in 3 of 10 nothing."""
+what the estimator (`estimate.py`) makes of each scene, its softness halfway to the truth where little noise is heard,
+and in 3 of 10 nothing."""
 SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
 GOLDEN_CONDITIONS = {
