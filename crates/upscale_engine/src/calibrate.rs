@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use crate::plan::PlanLayer;
     use crate::ranges::{KEPT, NOISES, SOFTNESSES};
-    use crate::shapes::Shape;
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
+    use crate::trials::{SPOILT, SUITED};
 
     /// [`DIFFERENCE_MAX`] of restoring networks under the hardest of conditions, such as the heaviest JPEG whose noise is
     /// the strongest, whose output is a smear on any picture. The crisp look draws more there: 0.353, the faithful 0.320.
@@ -314,23 +314,10 @@ mod tests {
         }
     }
 
-    /// Compact stands integers; random gates multiply their errors.
-    fn brought() -> [Network; 2] {
-        let compact = Shape::Compact {
-            channels: 40,
-            convs: 3,
-        };
-        let gated = Shape::Span {
-            channels: 64,
-            blocks: 10,
-        };
-        [compact.network(4, 1), gated.network(2, 1)]
-    }
-
     #[test]
     fn ranges_found_once_make_the_plan_that_finds_them_itself() {
         let kernels = KernelSet::best().kernels().unwrap();
-        for (network, suits) in brought().into_iter().zip([true, false]) {
+        for (network, suits) in [(SUITED.network(4, 1), true), (SPOILT.network(2, 1), false)] {
             let Some(found) = network.find_ranges(None) else {
                 assert!(!kernels.has_words(), "{}", network.name());
                 continue;
@@ -346,7 +333,7 @@ mod tests {
 
     #[test]
     fn ranges_are_found_where_there_are_some_to_keep_and_taken_by_their_network_alone() {
-        let [compact, gated] = brought();
+        let [compact, gated] = [SUITED.network(4, 1), SPOILT.network(2, 1)];
         assert!(compact.find_ranges(Some(KernelSet::Reference)).is_none());
         assert!(compact.find_ranges(Some(KernelSet::Portable)).is_none());
         let known = compact.clone().with_ranges(&[]).unwrap();

@@ -8,8 +8,19 @@ use upscale_simd::Kernels;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::ranges::{Observed, Ranges};
-use crate::shapes::Random;
+use crate::shapes::{Random, Shape};
 use crate::upscale::{Cut, run_strips, upscale};
+
+/// A network that integers suit …
+pub(crate) const SUITED: Shape = Shape::Compact {
+    channels: 40,
+    convs: 3,
+};
+/// … and one that they would spoil: random gates multiply errors, and its output differs by tens of levels.
+pub(crate) const SPOILT: Shape = Shape::Span {
+    channels: 64,
+    blocks: 10,
+};
 
 /// Colours up to `largest`.
 pub(crate) fn noise(width: usize, height: usize, largest: f32) -> Pixels {

@@ -172,18 +172,13 @@ mod tests {
     use crate::calibrate::fast_plan;
     use crate::kernel_set::KernelSet;
     use crate::plan::Plan;
-    use crate::shapes::{Random, Shape};
-    use crate::trials::{noise, plans, run};
+    use crate::shapes::Random;
+    use crate::trials::{SPOILT, SUITED, noise, plans, run};
     use crate::word_tiles::tile_scale;
-
-    const SHAPE: Shape = Shape::Compact {
-        channels: 40,
-        convs: 3,
-    };
 
     /// Scales from a picture whose colours go to 1.
     fn plan_in_words(kernels: Kernels) -> Plan {
-        let [_, integers] = plans(&SHAPE.network(4, 1), kernels);
+        let [_, integers] = plans(&SUITED.network(4, 1), kernels);
         integers
     }
 
@@ -297,7 +292,7 @@ mod tests {
     #[test]
     fn numbers_beyond_all_scales_are_not_cut() {
         let kernels = KernelSet::Portable.kernels().unwrap();
-        let exact = Plan::new(&SHAPE.network(4, 1), kernels);
+        let exact = Plan::new(&SUITED.network(4, 1), kernels);
         let fast = plan_in_words(kernels);
         // Fifty times as bright as anything that scales were made for, and back below 1 by a base that is nearest.
         let source = noise(20, 20, 50.0);
@@ -312,19 +307,14 @@ mod tests {
     #[test]
     fn a_network_that_words_would_spoil_stays_in_single_precision() {
         let kernels = KernelSet::best().kernels().unwrap();
-        // Random gates multiply errors: its output differs by tens of levels.
-        let gated = Shape::Span {
-            channels: 64,
-            blocks: 10,
-        };
-        let spoilt = fast_plan(&gated.network(2, 1), kernels);
+        let spoilt = fast_plan(&SPOILT.network(2, 1), kernels);
         let in_integers = |plan: &Plan| {
             let layers = plan.layers.iter();
             layers.filter(|layer| layer.is_in_integers()).count()
         };
         assert_eq!(in_integers(&spoilt), 0);
         if kernels.has_words() {
-            let fast = fast_plan(&SHAPE.network(4, 1), kernels);
+            let fast = fast_plan(&SUITED.network(4, 1), kernels);
             // Tile registers take the last one too.
             assert_eq!(
                 in_integers(&fast),
