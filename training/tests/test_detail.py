@@ -16,8 +16,8 @@ from upscale_training.degrade import blur
 from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
+from upscale_training.recipe import Recipe
 from upscale_training.spectrum import SPECTRUM, comb, lines, mirrored, standing_out
-from upscale_training.train import Recipe
 
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
 ESTIMATOR = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"

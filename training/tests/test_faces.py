@@ -17,9 +17,9 @@ from upscale_training.face_gates import DAMAGES, around, eye_band, grid
 from upscale_training.faces import FaceRun, Faces, landmarks, read_portraits
 from upscale_training.identity import rank_one
 from upscale_training.mixture import Group
+from upscale_training.recipe import Recipe
 from upscale_training.resize import resize_8bit
 from upscale_training.sheet import GAP
-from upscale_training.train import Recipe
 
 MARKS = "80,100,140,100,110,140,88,170,132,170"
 

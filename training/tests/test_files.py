@@ -13,7 +13,8 @@ from test_network import stirred
 from upscale_training.export import card, export, golden_input, mixed, receptive_radius
 from upscale_training.look_gates import LOOKS
 from upscale_training.network import Architecture, Network, between, in_bytes, tier
-from upscale_training.train import Recipe, Run
+from upscale_training.recipe import Recipe
+from upscale_training.train import Run
 from upscale_training.weights import load_weights, save_weights
 
 SHIPPED = Path(__file__).parents[2] / "crates" / "upscale_engine" / "weights"

@@ -14,9 +14,10 @@ from upscale_training.data import Pictures
 from upscale_training.degrade import jpeg
 from upscale_training.evaluate import compare, interpolate, network_enlarger, read_network
 from upscale_training.network import Network
+from upscale_training.recipe import Recipe, read_recipe
 from upscale_training.resize import resize_8bit, to_8bit
 from upscale_training.shard import write_shard
-from upscale_training.train import Recipe, Run, cooling, main, read_recipe, train
+from upscale_training.train import Run, cooling, main, train
 from upscale_training.weights import save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -120,6 +121,40 @@ def test_a_slice_on_a_borrowed_machine_goes_on_where_the_last_one_stopped(pictur
         main([str(config), *arguments, "--device=cpu", "--resident"])
         steps = torch.load(tmp_path / "toy.pt", weights_only=True)["step"]
     assert steps > 1
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_scenes_are_held_cut_into_patches_and_give_way_to_newer_ones(picture_folder, tmp_path):
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2, resident=True)
+    run = Run(replace(HEARD, scenes=4, pool=6, reuse=2, batch=5, patch_sides=(24,)), "cpu")
+    seen = []
+    for _ in range(4):
+        [(group, share)] = run.groups(pictures)
+        assert share == 1.0 and group.small.shape == (5, 3, 24, 24) and group.clean.shape == (5, 3, 48, 48)
+        # Each patch belongs to its original: shrunk, they are alike.
+        near = torch.nn.functional.avg_pool2d(group.clean, 2)
+        assert (near - group.small).abs().mean() < 0.1
+        assert group.condition.shape == (5, 6)
+        seen.append(run.pools["all"].small.clone())
+        run.step += 1
+    assert torch.equal(seen[0], seen[1])
+    # Of six places four hold new scenes: eight were put there first, so the oldest begin at the third.
+    assert [torch.equal(*pair) for pair in zip(seen[1], seen[2], strict=True)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert run.step_on(pictures).isfinite()
+
+
+def test_a_slice_may_cool_down_within_its_minutes(picture_folder, tmp_path):
+    run, pictures = Run(replace(TOY, constant=True), "cpu"), Pictures(picture_folder, tmp_path / "cache", 2)
+    train(run, pictures, tmp_path / "toy.pt", 1 << 20, seconds=0.5, cooled=0.6)
+    assert run.share_of_rate < 0.4
+    assert run.optimisers[0].param_groups[0]["lr"] < 0.4 * run.recipe.rate_peak
 
 
 def by_processes(count: int, folder: Path, pictures: Path, steps: int) -> dict:

@@ -45,7 +45,7 @@ class Camera:
 
 
 @lru_cache(maxsize=1024)
-def chain(whole: int, scale: int, first: str, middle: float, second: str) -> tuple[Tensor, float]:
+def chain(whole: int, scale: int, first: str, middle: float, second: str, device: str) -> tuple[Tensor, float]:
     """The matrix of one axis, [whole - 2 MARGIN, whole * scale], at once or by way of `middle`; and its variance."""
     if middle == 0.0:
         matrix, variance = resize_matrix(whole * scale, whole, first), SPREAD[first]
@@ -55,20 +55,21 @@ def chain(whole: int, scale: int, first: str, middle: float, second: str) -> tup
         variance = SPREAD[first] / middle**2 + SPREAD[second] * (1.0 if middle > 1.0 else middle**-2)
         if middle < 1.0:
             variance += ENLARGING**2 * (middle**-2 - 1.0)
-    return torch.from_numpy(matrix[degrade.MARGIN : -degrade.MARGIN]).float(), variance
+    return torch.from_numpy(matrix[degrade.MARGIN : -degrade.MARGIN]).float().to(device), variance
 
 
 @lru_cache(maxsize=16)
-def distances(size: int) -> Tensor:
-    steps = torch.arange(size)
+def distances(size: int, device: torch.device) -> Tensor:
+    steps = torch.arange(size, device=device)
     return (steps[:, None] - steps).abs()
 
 
-def gaussian(size: int, sigma: float) -> Tensor:
-    """[size, size]: a Gaussian blur of one axis; edges keep the sum at 1."""
-    taps = torch.exp(torch.arange(size, dtype=torch.float32).square() * (-0.5 / sigma**2))
-    matrix = taps[distances(size)]
-    return matrix / matrix.sum(1, keepdim=True)
+def gaussians(size: int, sigma: Tensor) -> Tensor:
+    """[n, size, size]: a Gaussian blur of one axis by each `sigma` [n]; edges keep the sum at 1."""
+    steps = torch.arange(size, dtype=torch.float32, device=sigma.device)
+    taps = torch.exp(steps.square() * (-0.5 / sigma.square())[:, None])
+    matrices = taps[:, distances(size, sigma.device)]
+    return matrices / matrices.sum(2, keepdim=True)
 
 
 def photographed(big: Tensor, draw: Draw, scale: int, camera: Camera) -> tuple[Tensor, Tensor]:
@@ -87,17 +88,22 @@ def photographed(big: Tensor, draw: Draw, scale: int, camera: Camera) -> tuple[T
 
 def shrunk(big: Tensor, draw: Draw, scale: int, camera: Camera) -> tuple[Tensor, Tensor]:
     """Out of focus, moved, and shrunk by some kernel in one step or two; the variances in small pixels, [n]."""
-    size, whole = len(big), big.shape[-1] // scale
-    matrices, variances, streak = [], [], []
+    size, whole, device = len(big), big.shape[-1] // scale, big.device
+    matrices, sigmas, variances, streak = [], [], [], []
     for _ in range(size):
         sigma, along = lens(draw, camera)
         first, second = (degrade.KERNELS[draw.choice(4, p=KERNEL_SHARES)] for _ in range(2))
         middle = float(draw.choice(MIDDLES)) if draw.random() < camera.two_steps else 0.0
-        matrix, variance = chain(whole, scale, first, middle, second)
-        matrices.append(matrix @ gaussian(whole * scale, sigma * scale) if sigma > 0.06 else matrix)
+        matrix, variance = chain(whole, scale, first, middle, second, str(device))
+        matrices.append(matrix)
+        sigmas.append(sigma)
         variances.append(sigma**2 + along**2 / 2.0 + variance)
         streak.append(along)
-    both = torch.stack(matrices)[:, None].to(big.device)
+    both, soft = torch.stack(matrices), [place for place, sigma in enumerate(sigmas) if sigma > 0.06]
+    if soft:
+        chosen = torch.tensor([sigmas[place] * scale for place in soft], dtype=torch.float32, device=device)
+        both[torch.tensor(soft, device=device)] @= gaussians(whole * scale, chosen)
+    both = both[:, None]
     small, streak = both @ big @ both.transpose(-1, -2), torch.tensor(streak)
     angle = torch.from_numpy(draw.uniform(0.0, np.pi, size)).float()
     if (streak > 0.1).any():
@@ -135,7 +141,7 @@ def grain(small: Tensor, draw: Draw, camera: Camera) -> Tensor:
     """Noise fields: plain (white, each colour its own, even), or grey or mixed, fine or coarse, even or by light."""
     size, device = len(small), small.device
     level = np.exp(draw.uniform(0.0, np.log(camera.noise_max), size)) * (draw.random(size) >= camera.quiet)
-    drawn = torch.from_numpy(draw.standard_normal(small.shape, np.float32)).to(device)
+    drawn = degrade.normal(draw, small.shape, device)
     plain = draw.random(size) < camera.plain_grain
     # The weight of what all three colours share.
     shared = np.where(draw.random(size) < 0.5, 1.0, draw.uniform(0.0, 1.0, size)) * ~plain

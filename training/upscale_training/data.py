@@ -88,17 +88,25 @@ class Pictures:
 
     def patches(self, draw: np.random.Generator, size: int, side: int, pixel_art: bool = True) -> Tensor:
         """[size, 3, side, side] in 0..1, each turned or mirrored into one of eight positions."""
-        drawn = draw.random(size) < self.page_share if self.pages else [False] * size
+        drawn = draw.random(size) < self.page_share if self.pages else np.zeros(size, bool)
         among = None if pixel_art else self.painted
         places = [
             self.pages.place(draw, side, among) if one else self.clean.place(draw, side, self.among) for one in drawn
         ]
-        chosen = [self.pages if one else self.clean for one in drawn]
         if self.resident:
-            return (
-                torch.stack([pack.resident(at, self.device) for pack, at in zip(chosen, places, strict=True)]) / 255.0
-            )
+            return self.gathered(drawn, places)
+        chosen = [self.pages if one else self.clean for one in drawn]
         return as_batch([pack.patch(at) for pack, at in zip(chosen, places, strict=True)]).to(self.device)
+
+    def gathered(self, drawn: NDArray[np.bool_], places: list[Place]) -> Tensor:
+        """The same from what is held on the device: all of the pages at once, then all of the pictures."""
+        parts = [
+            pack.resident([places[at] for at in chosen], self.device)
+            for pack, chosen in ((self.pages, np.flatnonzero(drawn)), (self.clean, np.flatnonzero(~drawn)))
+            if len(chosen)
+        ]
+        order = np.argsort(np.argsort(~drawn, kind="stable"), kind="stable")
+        return torch.cat(parts)[torch.from_numpy(order).to(self.device)].float() / 255.0
 
 
 @dataclass(frozen=True)
@@ -168,15 +176,24 @@ class Packed:
         """[side, side, 3]."""
         return place(self[at.picture][at.y : at.y + at.side, at.x : at.x + at.side], at.turns, at.mirror)
 
-    def resident(self, at: Place, device: str) -> Tensor:
-        """The same, [3, side, side] of levels, from the pictures held on `device`: nothing is copied there again."""
+    def resident(self, places: list[Place], device: str) -> Tensor:
+        """The same of several places of one side, [n, 3, side, side] of levels, from the pictures held on `device`:
+        nothing is copied there again."""
         if self.held is None:
             self.held = torch.from_numpy(np.array(self.pixels)).to(device)
-        height, width = (int(length) for length in self.shape[at.picture])
-        start = int(self.start[at.picture])
-        picture = self.held[start : start + height * width * 3].view(height, width, 3)
-        patch = picture[at.y : at.y + at.side, at.x : at.x + at.side].permute(2, 0, 1).float().rot90(at.turns, (1, 2))
-        return patch.flip(2) if at.mirror else patch
+        rows = [(self.start[at.picture], self.shape[at.picture][1], at.y, at.x, at.turns, at.mirror) for at in places]
+        columns = torch.from_numpy(np.array(rows, np.int64)).to(device).T[:, :, None, None]
+        start, width, y, x, turns, mirror = columns
+        last = places[0].side - 1
+        down, across = (torch.arange(last + 1, device=device).view(shape) for shape in ((1, -1, 1), (1, 1, -1)))
+        across = torch.where(mirror == 1, last - across, across)
+        # What `rot90` does by so many quarter turns.
+        row = torch.where(turns % 2 == 0, down, across)
+        column = torch.where(turns % 2 == 0, across, down)
+        row = torch.where(turns >= 2, last - row, row)
+        column = torch.where((turns == 1) | (turns == 2), last - column, column)
+        at = start + ((y + row) * width + x + column) * 3
+        return torch.stack([self.held[at + colour] for colour in range(3)], dim=1)
 
 
 def packed(stem: Path, pictures: Iterable[NDArray[np.uint8]]) -> Packed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -56,6 +57,14 @@ def blur(picture: Tensor, sigma: Tensor) -> Tensor:
 def noise(picture: Tensor, sigma: Tensor, drawn: Tensor) -> Tensor:
     """Adds `drawn` (normal, the shape of `picture`) times `sigma` [n], in levels of 255."""
     return picture + drawn * (sigma / 255.0)[:, None, None, None]
+
+
+def normal(draw: np.random.Generator, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """White noise of deviation 1: drawn where it is used, for a GPU waits long for a processor's."""
+    if device.type == "cpu":
+        return torch.from_numpy(draw.standard_normal(shape, np.float32))
+    source = torch.Generator(device).manual_seed(int(draw.integers(1 << 62)))
+    return torch.randn(shape, generator=source, device=device)
 
 
 @lru_cache(maxsize=8)

@@ -21,9 +21,10 @@ from torch.nn import functional
 from .critic import Critic, counting, preferred, shifted, unlike
 from .data import Pictures
 from .mixture import Group
+from .recipe import Recipe
 from .scenes import scene_groups
 from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out
-from .train import SCENES, Plan, Recipe, Run, go_on, options, prepare, summed, team
+from .train import SCENES, Plan, Run, go_on, options, prepare, summed, team
 
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
 # weave for it, and did. More than the original's is too much from SPECK on, one level: flat places stay flat.
@@ -43,6 +44,9 @@ class Photos(Group):
 class CrispRun(Run):
     """Asks photographs for contrast as the original has it, for no grid, and what a critic wants where the recipe has
     one; the other groups as ever."""
+
+    # The critic sees every step at another offset.
+    recordable = False
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
@@ -118,6 +122,10 @@ class DetailRun(CrispRun):
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
         recipe = self.recipe
+        if recipe.pool:
+            half = recipe.scenes // 2, recipe.batch // 2
+            photos = self.pooled(pictures.textured_only(), "photos", *half)
+            return [(Photos(**vars(photos)), 0.5), (self.pooled(pictures, "all", *half), 0.5)]
         draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
         asked = (count + 1) // 2
 
@@ -197,7 +205,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
     arguments = parser.parse_args()
     recipe = prepare(arguments)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
+    held = arguments.resident or arguments.device.startswith("cuda")
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device, held)
     kind = DetailRun if recipe.scenes else EvenRun
     go_on(kind(recipe, arguments.device, arguments.compile), pictures, arguments)
 

@@ -135,7 +135,7 @@ def edge_features(luma: Tensor) -> Tensor:
     found += quantiles(both(inner, lambda p: (p[:, :, 1:] - p[:, :, :-1]).abs()), (0.97, 0.998))
     bends = both(soft, lambda p: (p[:, :, 2:] - 2.0 * p[:, :, 1:-1] + p[:, :, :-2]).abs())
     found += quantiles(bends, (0.97, 0.99, 0.998))
-    limit = at(ascending(steps[4]), torch.tensor([steps[4].shape[1]]).expand(len(luma)), 1.0 - EDGE_SHARE)
+    limit = ranked(steps[4], (1.0 - EDGE_SHARE,))[0]
     steep = steps[4] >= limit.clamp(min=1.0)[:, None]
     for plane in (soft, inner):
         share = torch.where(steep, both(plane, steepest) / steps[4].clamp(min=1.0), torch.inf)
@@ -154,8 +154,13 @@ def steepest(plane: Tensor) -> Tensor:
 
 
 def quantiles(values: Tensor, shares: tuple[float, ...]) -> list[Tensor]:
+    return [log(value) for value in ranked(values, shares)]
+
+
+def ranked(values: Tensor, shares: tuple[float, ...]) -> list[Tensor]:
+    """The values [n, m] at these shares of each row, each [n]."""
     order, counts = ascending(values), torch.full((len(values),), values.shape[1], device=values.device)
-    return [log(at(order, counts, share)) for share in shares]
+    return [at(order, counts, share) for share in shares]
 
 
 class Estimator(nn.Module):

@@ -22,7 +22,8 @@ from .data import read_attribution
 from .evaluate import table
 from .look_gates import LOOKS
 from .network import Architecture, Network, between, cubic_kernel, in_bytes
-from .train import Recipe, averaged
+from .recipe import Recipe
+from .train import averaged
 from .weights import CONDITIONS, load_weights, save_weights
 
 SHRUNK = "Shrunk nine times in ten by antialiased bicubic, else by Lanczos3, box or linear kernels"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .export import Counter, current_commit, export, listed
 from .faces import read_portraits
-from .train import Recipe
+from .recipe import Recipe
 
 
 def card(path: Path, recipe: Recipe, state: dict, folder: Path, gates: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from . import condition, degrade
@@ -23,6 +24,8 @@ from .mixture import MILD, PLAIN, STRONG, Group, Mixture, some_kernels
 
 SIDES = (64, 80, 96)
 KINDS = ("clean", "file", "camera")
+# Quality of a camera's files.
+JPEG_RANGE = (30, 95)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class Seen:
     clean: Tensor
     file: Tensor
     truth: Tensor
+
+
+def sides(scenes: Scenes) -> tuple[int, ...]:
+    return scenes.sides or SIDES
 
 
 def kinds_of(count: int, draw: np.random.Generator, scenes: Scenes) -> list[str]:
@@ -106,26 +113,19 @@ def file_numbers(inputs: list[tuple[float, ...] | None], big: Tensor) -> Tensor:
 
 def file_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
     """JPEG, a quarter of it with a little noise and blur before, as the networks before these saw it."""
-    mixture, parts = scenes.mixture, []
-    for one in big.split(1):
-        kernels = some_kernels(draw, 1, mixture)
-        damage = (PLAIN, MILD, STRONG)[
-            draw.choice(3, p=[1.0 - mixture.mild - mixture.strong, mixture.mild, mixture.strong])
-        ]
-        sigma, level = (torch.tensor([float(draw.uniform(*pair))]) for pair in (damage.blur, damage.noise))
-        drawn = torch.from_numpy(
-            draw.standard_normal(
-                (1, 3, *(length // scale - 2 * degrade.MARGIN for length in big.shape[2:])), np.float32
-            )
-        )
-        small = degrade.shrink(one, kernels, scale)
-        if damage is not PLAIN:
-            small = degrade.noise(degrade.blur(small, sigma.to(big.device)), level.to(big.device), drawn.to(big.device))
-        kernel = kernel_truth(kernels, big)
-        truth = torch.stack([level, (sigma.square() + kernel[:, 1].cpu().square()).sqrt()], dim=1).to(big.device)
-        packed, inputs = compressed(small, draw, damage.quality, scenes)
-        parts.append((packed, inputs, truth))
-    return tuple(torch.cat(part) for part in zip(*parts, strict=True))
+    mixture, device = scenes.mixture, big.device
+    shares = [1.0 - mixture.mild - mixture.strong, mixture.mild, mixture.strong]
+    damages = [(PLAIN, MILD, STRONG)[picked] for picked in draw.choice(3, len(big), p=shares)]
+    sigma, level = (
+        torch.tensor([draw.uniform(*pair) for pair in pairs], dtype=torch.float32, device=device)
+        for pairs in ([one.blur for one in damages], [one.noise for one in damages])
+    )
+    kernels = some_kernels(draw, len(big), mixture)
+    small = degrade.blur(degrade.shrink(big, kernels, scale), sigma)
+    small = degrade.noise(small, level, degrade.normal(draw, small.shape, device))
+    truth = torch.stack([level, (sigma.square() + kernel_truth(kernels, big)[:, 1].square()).sqrt()], dim=1)
+    least, most = np.array([one.quality for one in damages]).T
+    return *compressed(small, draw, least, most, scenes), truth
 
 
 def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> Made:
@@ -137,7 +137,7 @@ def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Sc
         truth = torch.where(only_soft[:, None], known, truth)
     inputs = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
     through = torch.from_numpy(draw.random(len(big)) < scenes.compressed).to(big.device) & ~only_soft
-    packed, known = compressed(small, draw, (30, 95), scenes)
+    packed, known = compressed(small, draw, *JPEG_RANGE, scenes)
     small = torch.where(through[:, None, None, None], packed, degrade.round_8bit(small))
     return small, torch.where(through[:, None], known, inputs), truth
 
@@ -150,11 +150,12 @@ def softly_shrunk(big: Tensor, draw: np.random.Generator, scale: int, scenes: Sc
 
 
 def compressed(
-    small: Tensor, draw: np.random.Generator, quality: tuple[int, int], scenes: Scenes
+    small: Tensor, draw: np.random.Generator, least: NDArray | int, most: NDArray | int, scenes: Scenes
 ) -> tuple[Tensor, Tensor]:
-    """JPEG once or twice, each picture by its own tables, and their condition input, [n, 4]."""
+    """JPEG once or twice, each picture by its own tables, and their condition input, [n, 4]; qualities from `least` to
+    `most`, of all or of each."""
     size, device, mixture = len(small), small.device, scenes.mixture
-    qualities = torch.from_numpy(draw.integers(quality[0], quality[1] + 1, size))
+    qualities = torch.from_numpy(draw.integers(least, most + 1, size))
     halved = torch.from_numpy(draw.random(size) < mixture.halved)
     flatter = torch.from_numpy(draw.uniform(0.0, 0.6, size) * (draw.random(size) < 0.3)).float()[:, None, None]
     both = (condition.quality_table(table, qualities) for table in (condition.LUMA_TABLE, condition.CHROMA_TABLE))
@@ -192,6 +193,17 @@ def condition_for(
     return condition.jpeg_condition(int(np.clip(quality + draw.integers(-25, 26), 10, 98)), true[3])
 
 
+def told_scenes(
+    pictures: Pictures, draw: np.random.Generator, count: int, side: int, estimator: Estimator | None, scenes: Scenes
+) -> tuple[Seen, Tensor]:
+    """`count` scenes and the condition of each, [n, 6]; without an estimator what the files say alone, [n, 4]."""
+    shot = seen(pictures, draw, kinds_of(count, draw, scenes), side, scenes)
+    if estimator is None:
+        return shot, shot.file
+    said = surer(told(estimator, shot.small), shot.truth, scenes)
+    return shot, torch.cat([shot.file, silenced(said, draw, scenes)], dim=1)
+
+
 def scene_groups(
     pictures: Pictures,
     draw: np.random.Generator,
@@ -202,10 +214,8 @@ def scene_groups(
     scenes: Scenes,
 ) -> list[Group]:
     """`count` scenes, each cut into `crops` patches under the scene's condition."""
-    side = max(int(draw.choice(scenes.sides or SIDES)), -(-patch // 16) * 16)
-    shot, scale = seen(pictures, draw, kinds_of(count, draw, scenes), side, scenes), pictures.scale
-    said = surer(told(estimator, shot.small), shot.truth, scenes)
-    numbers = torch.cat([shot.file, silenced(said, draw, scenes)], dim=1)
+    side, scale = max(int(draw.choice(sides(scenes))), -(-patch // 16) * 16), pictures.scale
+    shot, numbers = told_scenes(pictures, draw, count, side, estimator, scenes)
     groups = []
     for place in range(count):
         top, left = (torch.from_numpy(draw.integers(0, side - patch + 1, crops)).to(numbers.device) for _ in "yx")

@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import copy
 import hashlib
-import math
 import os
 import signal
 import sys
 import threading
 import time
-import tomllib
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,113 +27,14 @@ from .estimate import load_estimator
 from .grow import grow
 from .mixture import Group, Mixture, clean_group, damaged_group
 from .muon import Muon
-from .network import Architecture, Network, Plain
-from .scenes import Scenes, scene_groups
+from .network import Network, Plain
+from .pool import Pool
+from .recipe import Recipe, read_recipe
+from .recorded import Recorded
+from .scenes import Scenes, Seen, scene_groups, sides, told_scenes
 from .spectrum import comb, standing_out
 from .weights import load_weights
 from .winograd import Winograd
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A config file, parsed. `patch_sides` are input pixels, spread evenly over the steps.
-
-    Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py), in
-    `clean_groups` and `damaged_groups` of one condition each.
-    `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
-    `scenes` of a step are damaged each by itself and judged by `estimator` (scenes.py), `crops` patches from each.
-    The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
-    `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
-    factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
-    `comb`, what a factor of e more power at the input's own frequencies costs; `lines`, what any other line in the
-    spectrum costs; `critic`, what its judgement counts.
-    """
-
-    name: str
-    scale: int
-    steps: int
-    channels: int = 32
-    blocks: int = 4
-    arch: str = "residual"
-    activation: str = "relu"
-    input_scale: float = 1.0
-    start_from: str = ""
-    seed: int = 1
-    conditioned: bool = False
-    inputs: int = 4
-    scenes: int = 0
-    crops: int = 2
-    estimator: str = ""
-    constant: bool = False
-    cool_from: int = 0
-    batch: int = 8
-    clean_groups: int = 1
-    damaged: int = 0
-    damaged_groups: int = 1
-    pages: int = 0
-    page_share: float = 1.0 / 6.0
-    muon: bool = False
-    patch_sides: tuple[int, ...] = (32, 48, 64)
-    rate_peak: float = 2e-3
-    rate_end: float = 1e-6
-    warm_up_steps: int = 300
-    clip: float = 0.5
-    ema: float = 0.999
-    l2_share: float = 0.1
-    psnr_share: float = 0.0
-    contrast: float = 0.0
-    grid: float = 10.0
-    comb: float = 0.0
-    lines: float = 0.0
-    critic: float = 0.0
-    bf16_share: float = 0.0
-    checkpoint_seconds: int = 90
-
-    def architecture(self) -> Architecture:
-        return Architecture(**{field.name: getattr(self, field.name) for field in fields(Architecture)})
-
-    def rate(self, step: int) -> float:
-        """Linear warm-up, then half a cosine down to `rate_end` at the last step."""
-        if step < self.warm_up_steps:
-            return self.rate_peak * (step + 1) / self.warm_up_steps
-        if self.constant:
-            left = (self.steps - step) / max(1, self.steps - self.cool_from) if self.cool_from else 1.0
-            return max(self.rate_end, self.rate_peak * min(1.0, left))
-        done = (step - self.warm_up_steps) / max(1, self.steps - self.warm_up_steps)
-        return self.rate_end + (self.rate_peak - self.rate_end) * 0.5 * (1.0 + math.cos(math.pi * done))
-
-    def patch_side(self, step: int) -> int:
-        return self.patch_sides[min(len(self.patch_sides) * step // self.steps, len(self.patch_sides) - 1)]
-
-    def bf16(self, step: int) -> bool:
-        """Coarse arithmetic first, where speed counts; the end in full precision, where the last hundredths come."""
-        return step < self.steps * self.bf16_share
-
-    def loss(self, step: int, output: Tensor, clean: Tensor) -> Tensor:
-        """Charbonnier (epsilon 1e-3), and at the end L2, which is what PSNR measures, of all patches or of each.
-
-        A sixth of the patches are drawn pages. Text has some eight times the square error of photographs at 4x
-        (21.98 and 30.80 dB by F): in the mean of all it would have over half of the say. The logarithm of
-        each patch's own (Chen et al. 2022) lets all speak alike, down to an error of 40 dB, where more is not seen.
-        """
-        error = output.float() - clean
-        if step >= self.steps * (1.0 - self.psnr_share):
-            return (error.square().mean(dim=(1, 2, 3)) + 1e-4).log().mean() * 0.1
-        if step >= self.steps * (1.0 - self.l2_share):
-            return error.square().mean() * 20.0
-        return (error.square() + 1e-6).sqrt().mean()
-
-
-def read_recipe(path: Path) -> Recipe:
-    with open(path, "rb") as file:
-        table = tomllib.load(file)
-    unknown = set(table) - {field.name for field in fields(Recipe)}
-    if unknown:
-        raise ValueError(f"{path}: unknown keys {sorted(unknown)}")
-    if "patch_sides" in table:
-        table["patch_sides"] = tuple(table["patch_sides"])
-    return Recipe(**table)
-
 
 SCENES = Scenes()
 # The groups of a step: who draws each, and of how many patches.
@@ -147,10 +46,14 @@ class Run:
 
     shares = Mixture()
     scenes = SCENES
+    # Whether a GPU may repeat the first step's kernels: nothing in it depends on the step's number.
+    recordable = True
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         torch.manual_seed(recipe.seed)
         self.recipe, self.device, self.step, self.seconds = recipe, device, 0, 0.0
+        # Which share of the recipe's rate is taken: a slice that cools down lets it fall.
+        self.share_of_rate = 1.0
         self.network = Network(recipe.architecture())
         self.started_from = described(recipe.start_from)
         if recipe.start_from.endswith(".safetensors"):
@@ -167,26 +70,51 @@ class Run:
         # not 238 for 12 patches of 40 pixels); else a CPU is faster scene by scene, with the condition folded into the
         # weights (200 ms instead of 230 for 12 patches of 48 pixels).
         self.by_sample = compiled
+        self.pools: dict[str, Pool] = {}
+        self.refreshed: dict[str, int] = {}
+        self.recorded: Recorded | None = None
 
     def step_on(self, pictures: Pictures) -> Tensor:
         """One step; returns the loss."""
-        recipe = self.recipe
+        self.set_rate()
+        if self.recordable and self.recipe.pool and self.device.startswith("cuda"):
+            loss = self.replayed(pictures)
+        else:
+            loss = self.stepped(pictures)
+        self.step += 1
+        return loss
+
+    def set_rate(self) -> None:
+        rate = max(self.recipe.rate_end, self.recipe.rate(self.step) * self.share_of_rate)
+        for group in (group for optimiser in self.optimisers for group in optimiser.param_groups):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def replayed(self, pictures: Pictures) -> Tensor:
+        """A step on patches of the scenes that are held, recorded at the first."""
+        self.refresh(pictures, "all", self.recipe.scenes)
+        if self.recorded is None:
+            self.recorded = Recorded(lambda: self.stepped(pictures))
+        return self.recorded()
+
+    def stepped(self, pictures: Pictures) -> Tensor:
         for optimiser in self.optimisers:
             optimiser.zero_grad()
-            for group in optimiser.param_groups:
-                group["lr"] = recipe.rate(self.step)
         loss = sum(self.gradients(group, share) for group, share in self.groups(pictures))
         loss = summed(self.network, loss)
-        nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         for optimiser in self.optimisers:
             optimiser.step()
         self.follow()
-        self.step += 1
         return loss
 
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
         recipe = self.recipe
+        if recipe.pool:
+            return [(self.pooled(pictures, "all", recipe.scenes, recipe.batch), 1.0)]
         if self.estimator:
             draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
             side = recipe.patch_side(self.step)
@@ -195,6 +123,26 @@ class Run:
                 return [(joined(found), 1.0 / ranks)]
             return [(group, 1.0 / recipe.scenes) for group in found]
         return groups(recipe, self.plan(), pictures, self.step, slice(rank, None, ranks), self.shares)
+
+    def pooled(self, pictures: Pictures, name: str, scenes: int, count: int) -> Group:
+        """`count` patches of what is held under `name`."""
+        self.refresh(pictures, name, scenes)
+        seed = (self.recipe.seed << 32) + self.step
+        return self.pools[name].cut(count, self.recipe.patch_side(self.step), seed)
+
+    def refresh(self, pictures: Pictures, name: str, scenes: int) -> None:
+        """Every `reuse` steps as many new scenes of `pictures` for what is held under `name`."""
+        recipe, fresh = self.recipe, name not in self.pools
+        if fresh:
+            side = max(sides(self.scenes))
+
+            def make(draw: np.random.Generator) -> tuple[Seen, Tensor]:
+                return told_scenes(pictures, draw, scenes, side, self.estimator, self.scenes)
+
+            self.pools[name] = Pool(make, recipe.pool, self.device)
+        if fresh or (self.step % recipe.reuse == 0 and self.refreshed[name] != self.step):
+            self.pools[name].refresh(np.random.default_rng([recipe.seed, self.step, team()[0], len(name)]))
+            self.refreshed[name] = self.step
 
     def plan(self) -> Plan:
         return [*split(clean_group, self.recipe.batch, self.recipe.clean_groups), *self.damaged_plan()]
@@ -225,8 +173,9 @@ class Run:
 
     @torch.no_grad()
     def follow(self) -> None:
-        """Moves the average; young averages follow faster, or the zero start would stay in them."""
-        keep = min(self.recipe.ema, (1.0 + self.step) / (10.0 + self.step))
+        """Moves the average; young averages follow faster, or the zero start would stay in them, but for recorded
+        steps, which go on from a finished network."""
+        keep = min(self.recipe.ema, 1.0 if self.recipe.pool else (1.0 + self.step) / (10.0 + self.step))
         averages, values = list(self.average.parameters()), list(self.network.parameters())
         torch._foreach_lerp_(averages, values, 1.0 - keep)
 
@@ -315,11 +264,22 @@ def summed(network: Network, loss: Tensor) -> Tensor:
 def optimisers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Adam for everything, or Muon for the convolutions between the first layer and the last."""
     if not recipe.muon:
-        return [torch.optim.Adam(network.parameters(), lr=recipe.rate_peak)]
+        return [adam(network.parameters(), recipe)]
     inner = {id(layer.weight) for part in (network.blocks, network.tail, network.fuse) for layer in convolutions(part)}
     chosen = [value for value in network.parameters() if id(value) in inner]
     others = [value for value in network.parameters() if id(value) not in inner]
-    return [Muon(chosen, recipe.rate_peak), torch.optim.Adam(others, lr=recipe.rate_peak)]
+    return [Muon(chosen, rate_on(chosen, recipe)), adam(others, recipe)]
+
+
+def adam(values: Iterable[Tensor], recipe: Recipe) -> torch.optim.Adam:
+    """On a GPU with its state and its rate there, as recorded steps need them."""
+    values = list(values)
+    on_gpu = values[0].is_cuda
+    return torch.optim.Adam(values, lr=rate_on(values, recipe), fused=on_gpu, capturable=on_gpu)
+
+
+def rate_on(values: list[Tensor], recipe: Recipe) -> float | Tensor:
+    return torch.tensor(recipe.rate_peak, device=values[0].device) if values[0].is_cuda else recipe.rate_peak
 
 
 def convolutions(part: nn.Module) -> list[nn.Conv2d]:
@@ -342,13 +302,20 @@ def take_trunk(network: Network, checkpoint: Path) -> None:
         raise ValueError(f"{checkpoint} is of another shape: missing {missing}, unexpected {unexpected}")
 
 
-def train(run: Run, pictures: Pictures, checkpoint: Path, stop_at: int, seconds: float = 0.0) -> None:
-    """Steps until `stop_at` or for `seconds`, with a checkpoint and a line of log every `checkpoint_seconds`."""
+def train(
+    run: Run, pictures: Pictures, checkpoint: Path, stop_at: int, seconds: float = 0.0, cooled: float = 0.0
+) -> None:
+    """Steps until `stop_at` or for `seconds`, with a checkpoint and a line of log every `checkpoint_seconds`.
+
+    In the last `cooled` share of the seconds the rate falls evenly to its end.
+    """
     recipe, started, lately, losses = run.recipe, time.monotonic(), time.monotonic(), []
     before, first = run.seconds, run.step
     stopping = asked_to_stop()
     last = False
     while run.step < stop_at and not last:
+        if cooled:
+            run.share_of_rate = min(1.0, (1.0 - (time.monotonic() - started) / seconds) / cooled)
         losses.append(run.step_on(pictures))
         now = time.monotonic()
         last = any_of_team(stopping.is_set() or 0.0 < seconds <= now - started)
@@ -395,6 +362,7 @@ def options(about: str) -> argparse.ArgumentParser:
     parser.add_argument("--winograd", action="store_true", help="winograd.cpp: on a CPU without AMX half the time")
     parser.add_argument("--resident", action="store_true", help="as on a GPU: pictures held there, one batch a step")
     parser.add_argument("--minutes", type=float, default=0.0, help="pause after so long: a slice of a borrowed machine")
+    parser.add_argument("--cooled", type=float, default=0.0, help="share of --minutes in which the rate falls")
     parser.add_argument("--cool-down", type=int, default=0, help="so many steps to a small rate, into NAME-cooled.pt")
     parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
     return parser
@@ -406,6 +374,7 @@ def prepare(arguments: argparse.Namespace) -> Recipe:
         torch.set_num_threads(arguments.threads)
     # The momentum of channels that died decays to numbers below 1e-38: multiplying those took a fifth of a step.
     torch.set_flush_denormal(True)
+    torch.backends.cudnn.benchmark = True
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("gloo")
     return read_recipe(arguments.config)
@@ -422,7 +391,8 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
     pictures.page_share = run.recipe.page_share
     if arguments.winograd:
         run.network.by = Winograd
-    train(run, pictures, checkpoint, arguments.stop_at or run.recipe.steps, arguments.minutes * 60.0)
+    stop_at, seconds = arguments.stop_at or run.recipe.steps, arguments.minutes * 60.0
+    train(run, pictures, checkpoint, stop_at, seconds, arguments.cooled)
     if distributed.is_initialized():
         leave_team()
 
