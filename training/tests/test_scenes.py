@@ -9,11 +9,12 @@ import torch
 
 from conftest import drawn_picture
 from upscale_training import degrade
-from upscale_training.camera import Camera, photographed
+from upscale_training.camera import Camera, photographed, sharpened, softness_left
 from upscale_training.condition import CLEAN, NONE, SILENT, UNKNOWN, source_inputs, source_numbers, told
 from upscale_training.data import Pictures
 from upscale_training.estimate import (
     NOISE_MAX,
+    OVERSHOOTS,
     SOFTNESS_MAX,
     Estimator,
     features,
@@ -54,6 +55,48 @@ def test_features_do_not_depend_on_what_else_is_in_the_batch_or_on_its_turn():
     torch.testing.assert_close(both[1:], features(other))
     turned = features(one.transpose(2, 3))
     torch.testing.assert_close(turned, features(one), atol=1e-4, rtol=1e-4)
+
+
+def test_overshoots_are_told_of_any_picture_and_are_those_that_sharpening_leaves():
+    noise = torch.rand(1, 3, 24, 24, generator=torch.Generator().manual_seed(3))
+    flat, tiny = torch.full((1, 3, 64, 48), 0.5), batch(1, 24)
+    assert features(flat)[0, -OVERSHOOTS:].tolist() == [0.0] * OVERSHOOTS
+    for picture in (noise, tiny, batch(1, 400)[:, :, :24]):
+        found = features(picture)[0, -OVERSHOOTS:]
+        assert found.isfinite().all() and found.abs().max() <= 1.0
+    edge = torch.full((1, 3, 64, 64), 0.3)
+    edge[..., 32:] = 0.7
+    soft = degrade.blur(edge, torch.tensor([1.0]))
+    lesser = [features(one)[0, -OVERSHOOTS + 1] for one in (soft, sharpened(soft, torch.tensor([2.0]), torch.ones(1)))]
+    assert lesser[0] < 0.01 and 0.05 < lesser[1] < 0.5
+
+
+def test_a_blurred_picture_that_was_sharpened_reads_less_soft_and_a_blurred_one_as_before():
+    estimator = load_estimator(SHIPPED)
+    soft = degrade.blur(batch(1, 192), torch.tensor([1.2]))
+    found = features(degrade.round_8bit(soft))
+    torch.testing.assert_close(estimator(found), estimator.unsharpened(found), atol=0.02, rtol=0.0)
+    again = features(degrade.round_8bit(sharpened(soft, torch.tensor([3.0]), torch.tensor([1.5]))))
+    assert estimator(again)[0, 1] < estimator.unsharpened(again)[0, 1] - 0.03
+    assert estimator(again)[0, 0] == estimator.unsharpened(again)[0, 0]
+
+
+def test_softness_that_an_unsharp_mask_leaves_is_that_of_the_blur_less_what_it_brings_back():
+    blurs, nothing = torch.tensor([0.0, 0.8, 1.2]), torch.zeros(3)
+    assert torch.allclose(softness_left(blurs.square(), nothing, torch.ones(3)), blurs, atol=0.05)
+    masks = torch.tensor([0.7, 1.5, 3.0])
+    left = softness_left(torch.full((3,), 1.44), masks, torch.ones(3))
+    assert 1.1 > left[0] > left[1] > left[2] > 0.0
+    assert softness_left(torch.tensor([0.16]), torch.ones(1), torch.ones(1)) == 0.0
+
+
+def test_a_camera_that_sharpens_whole_pictures_says_what_is_left_and_one_that_does_not_draws_as_before():
+    still = Camera(sharp=1.0, two_steps=0.0, quiet=1.0, sharpened=0.0)
+    big = batch(1, 288).expand(4, -1, -1, -1)
+    plain, truth = photographed(big, np.random.default_rng(1), 4, still)
+    masked, known = photographed(big, np.random.default_rng(1), 4, replace(still, whole_sharpened=1.0))
+    assert (masked - plain).abs().amax(dim=(1, 2, 3)).min() > 0.01
+    assert (known[:, 1] <= truth[:, 1] + 0.03).all() and torch.equal(known[:, 0], truth[:, 0])
 
 
 def test_an_estimator_is_kept_and_read_back_and_another_file_is_refused(tmp_path):

@@ -39,8 +39,12 @@ FLOOR = 0.05
 TEXTURE_TINT_MAX, TEXTURE_FINE_MAX, TEXTURE_NOISE_MIN = 0.1, 0.19, 2.0
 # Where the means over the calmest blocks stand among the features: finest, straight, two of pairs, tint.
 CALM_AT = 18
-HIDDEN = (48, 24)
-FORMAT = "upscale-estimate-1"
+# Beside a steep edge: the nearer window of three pixels holds what overshoots, the farther one what the edge leads to,
+# so many pixels from its middle. A thin line overshoots on one side by most of its step; sharpening on both, by less.
+REACH, OVERSHOOT_MAX = 7, 0.5
+OVERSHOOTS = 7
+HIDDEN, SHARPENED_HIDDEN = (48, 24), (192, 64)
+FORMAT = "upscale-estimate-2"
 
 
 def ascending(values: Tensor) -> Tensor:
@@ -77,7 +81,7 @@ def features(picture: Tensor) -> Tensor:
     luma = (77.0 * red + 150.0 * green + 29.0 * blue) / 256.0
     h, w = (length // BLOCK * BLOCK for length in luma.shape[1:])
     colour = ((red - green)[:, :h, :w], (blue - green)[:, :h, :w])
-    return torch.cat([grain_features(luma[:, :h, :w], colour), edge_features(luma)], dim=1)
+    return torch.cat([grain_features(luma[:, :h, :w], colour), edge_features(luma), overshoot_features(luma)], dim=1)
 
 
 def grain_features(luma: Tensor, colour: tuple[Tensor, Tensor]) -> Tensor:
@@ -163,22 +167,82 @@ def ranked(values: Tensor, shares: tuple[float, ...]) -> list[Tensor]:
     return [at(order, counts, share) for share in shares]
 
 
+def overshoot_features(luma: Tensor) -> Tensor:
+    """By how much the steepest edges overshoot, as a share of their step: what sharpening leaves beside them.
+
+    Quantiles of the lesser side where neither side overshoots by half a step, quantiles of both sides' mean, and the
+    share of such edges; [n, OVERSHOOTS], nothing where a picture has no edge.
+    """
+    across = (luma[:, 1:-1, :-2] + 2.0 * luma[:, 1:-1, 1:-1] + luma[:, 1:-1, 2:]) * 0.25
+    down = (luma[:, :-2, 1:-1] + 2.0 * luma[:, 1:-1, 1:-1] + luma[:, 2:, 1:-1]) * 0.25
+    every = -(-luma.shape[1] * luma.shape[2] // STEP_PIXELS_MAX)
+    ways = zip(*(sides(plane[:, ::every]) for plane in (down, across.transpose(1, 2))), strict=True)
+    one, other, step = (torch.cat([way.flatten(1) for way in both], dim=1) for both in ways)
+    limit = at(ascending(step), torch.tensor([step.shape[1]]).expand(len(luma)), 1.0 - EDGE_SHARE)
+    steep = step >= limit.clamp(min=1.0)[:, None]
+    edges = steep & (torch.maximum(one, other) < OVERSHOOT_MAX)
+    found = []
+    for value, among, places in (
+        (torch.minimum(one, other), edges, (0.25, 0.5, 0.75)),
+        ((one + other) * 0.5, steep, (0.1, 0.25, 0.5)),
+    ):
+        order, counts = ascending(torch.where(among, value, torch.inf)), among.sum(1)
+        found += [torch.where(counts > 0, at(order, counts, place), 0.0).clamp(-1.0, 1.0) for place in places]
+    return torch.stack([*found, edges.sum(1) / steep.sum(1).clamp(min=1)], dim=1)
+
+
+def sides(plane: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Along the rows of [n, h, w], at every pixel with REACH others on both sides: by which share of the step over four
+    pixels the picture overshoots after it and before it, and that step; [n, h, w - 2 REACH] each."""
+    a, b, c = plane[:, :, :-2], plane[:, :, 1:-1], plane[:, :, 2:]
+    most, least, mean = torch.maximum(torch.maximum(a, b), c), torch.minimum(torch.minimum(a, b), c), (a + b + c) / 3.0
+    step = plane[:, :, REACH + 2 : 2 - REACH] - plane[:, :, REACH - 2 : -REACH - 2]
+    (most_left, most_right), (least_left, least_right) = ((one[:, :, 4:-8], one[:, :, 8:-4]) for one in (most, least))
+    left, right = mean[:, :, :-12], mean[:, :, 12:]
+    after = torch.where(step > 0.0, most_right - right, right - least_right)
+    before = torch.where(step > 0.0, left - least_left, most_left - left)
+    size = step.abs()
+    return after / size.clamp(min=1.0), before / size.clamp(min=1.0), size
+
+
+def chain(*sizes: int) -> nn.ModuleList:
+    return nn.ModuleList(nn.Linear(one, other) for one, other in pairwise(sizes))
+
+
+def through(layers: nn.ModuleList, h: Tensor) -> Tensor:
+    for layer in layers[:-1]:
+        h = functional.relu(layer(h))
+    return layers[-1](h)
+
+
 class Estimator(nn.Module):
-    """Features to noise and softness, by two hidden layers."""
+    """Features to noise and softness, by two hidden layers; less softness where what overshoots says so.
+
+    `layers` know nothing of overshoots: what they say of pictures that no camera sharpened is kept.
+    """
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(inputs))
         self.register_buffer("deviation", torch.ones(inputs))
-        sizes = (inputs, *HIDDEN, 2)
-        self.layers = nn.ModuleList(nn.Linear(one, other) for one, other in pairwise(sizes))
+        self.layers = chain(inputs - OVERSHOOTS, *HIDDEN, 2)
+        self.sharpened = chain(inputs, *SHARPENED_HIDDEN, 1)
 
     def forward(self, found: Tensor) -> Tensor:
         """[n, features] to [n, 2], each in units of its `number` (condition.py) less 0.2, over 0.8; not clamped."""
-        h = (found - self.mean) / self.deviation
-        for layer in self.layers[:-1]:
-            h = functional.relu(layer(h))
-        return self.layers[-1](h)
+        less = functional.relu(self.overstated(found))
+        return self.unsharpened(found) - torch.cat([torch.zeros_like(less), less], dim=1)
+
+    def unsharpened(self, found: Tensor) -> Tensor:
+        """The same as if no camera sharpened, [n, 2]."""
+        return through(self.layers, self.scaled(found)[:, :-OVERSHOOTS])
+
+    def overstated(self, found: Tensor) -> Tensor:
+        """By how much that softness is too great, [n, 1]; below nothing it is not."""
+        return through(self.sharpened, self.scaled(found))
+
+    def scaled(self, found: Tensor) -> Tensor:
+        return (found - self.mean) / self.deviation
 
     @torch.no_grad()
     def estimate(self, picture: Tensor) -> Tensor:

@@ -1,6 +1,9 @@
 """Fits the regression of estimate.py to scenes whose noise and softness are known, and prints its errors.
 
-`python -m upscale_training.fit_estimator --data DATA --out FILE [--scenes 20000] [--processes 2]`
+`python -m upscale_training.fit_estimator --data DATA --out FILE [--scenes 20000] [--processes 2] [--keep FILE]`
+
+With `--keep` the two layers of another file stay, and only what they take from sharpened pictures is fitted anew: the
+networks were trained under what that file says of all others.
 """
 
 from __future__ import annotations
@@ -15,8 +18,22 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from . import degrade
+from .camera import Camera
 from .data import Pictures
-from .estimate import NOISE_MAX, Estimator, features, levels, save_estimator, shares
+from .estimate import (
+    NOISE_MAX,
+    OVERSHOOTS,
+    SHARPENED_HIDDEN,
+    SOFTNESS_MAX,
+    Estimator,
+    chain,
+    features,
+    levels,
+    load_estimator,
+    save_estimator,
+    shares,
+    through,
+)
 from .export import golden_input
 from .rendered import PAGES, pixel_art
 from .scenes import SIDES, Scenes, kinds_of, seen
@@ -29,20 +46,28 @@ DRAWN = 6
 # One scene in eight is kept to be judged by.
 HELD_OUT = 8
 MIXTURE = Scenes(clean=0.3, file=0.15)
+# Scenes sharpened as a whole, more of them soft: one for so many others.
+SHARPENED = Scenes(clean=0.0, file=0.0, only_soft=0.0, camera=Camera(sharp=0.1, very_soft=0.4, whole_sharpened=1.0))
+UNSHARPENED = 2
+# What counts an error on a scene that was not sharpened; pixels that a picture must read too soft to be told less; by
+# how much the rest is then multiplied, for the squared error of rare pictures is least where it is too small.
+UNSHARPENED_WEIGHT, OVERSTATED_MIN, OVERSTATED_GAIN = 2.5, 0.05, 3.0
+# As many small regressions are fitted to that, and their mean is taken.
+PARTS = 4
 
 
-def shown(arguments: tuple[Path, Path, int, int, int]) -> tuple[Tensor, Tensor]:
+def shown(arguments: tuple[Path, Path, Scenes, int, int]) -> tuple[Tensor, Tensor]:
     """Features and truths of the scenes of one process."""
-    data, cache, process, first, last = arguments
+    data, cache, mixture, process, count = arguments
     torch.set_num_threads(1)
     by_scale = {scale: Pictures(data, cache, scale, 400) for scale in (2, 4)}
     found, truths = [], []
-    for number in range(first, last, AT_ONCE):
+    for number in range(0, count, AT_ONCE):
         draw = np.random.default_rng([SEED, process, number])
         scale, side = int(draw.choice((2, 4))), int(draw.choice(SIDES))
         # At 2x there is room for pictures twice as wide.
         side = min(side * (3 if scale == 2 else 1), 176) if draw.random() < 0.4 else side
-        shot = seen(by_scale[scale], draw, kinds_of(AT_ONCE, draw, MIXTURE), side, MIXTURE)
+        shot = seen(by_scale[scale], draw, kinds_of(AT_ONCE, draw, mixture), side, mixture)
         found.append(features(shot.small))
         truths.append(shot.truth)
     return torch.cat(found), torch.cat(truths)
@@ -77,12 +102,67 @@ def fit(found: Tensor, asked: Tensor, epochs: int) -> Estimator:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
     for _ in range(epochs):
         for chosen in torch.randperm(len(found)).split(batch)[: len(found) // batch]:
-            error = torch.nn.functional.smooth_l1_loss(estimator(found[chosen]), asked[chosen], beta=0.03)
+            error = torch.nn.functional.smooth_l1_loss(estimator.unsharpened(found[chosen]), asked[chosen], beta=0.03)
             optimiser.zero_grad()
             error.backward()
             optimiser.step()
             schedule.step()
     return estimator.requires_grad_(False)
+
+
+def fit_sharpened(estimator: Estimator, found: Tensor, others: Tensor, softness: Tensor, epochs: int) -> None:
+    """What sharpened scenes `found`, of true `softness` as a share, read too soft by; of `others` nothing is taken."""
+    every = torch.cat([others, found])
+    shot = every[:, -OVERSHOOTS:]
+    estimator.mean[-OVERSHOOTS:], estimator.deviation[-OVERSHOOTS:] = shot.mean(0), shot.std(0) + 1e-3
+    asked = torch.cat([torch.zeros(len(others)), (estimator.unsharpened(found)[:, 1] - softness).clamp(min=0.0)])
+    weight = torch.cat([torch.full((len(others),), UNSHARPENED_WEIGHT), torch.ones(len(found))])
+    scaled = estimator.scaled(every)
+    parts = [fit_part(scaled, asked, weight, SEED + number, epochs) for number in range(PARTS)]
+    for layer, *same in zip(estimator.sharpened, *parts, strict=True):
+        layer.bias.copy_(torch.cat([one.bias for one in same]) if layer.out_features > 1 else mean_bias(same))
+        layer.weight.copy_(merged([one.weight for one in same], layer))
+    last = estimator.sharpened[-1]
+    last.bias.sub_(OVERSTATED_MIN / SOFTNESS_MAX).mul_(OVERSTATED_GAIN)
+    last.weight.mul_(OVERSTATED_GAIN)
+
+
+def mean_bias(layers: list[torch.nn.Linear]) -> Tensor:
+    return torch.stack([one.bias for one in layers]).mean(0)
+
+
+def merged(weights: list[Tensor], layer: torch.nn.Linear) -> Tensor:
+    """Layers side by side as one: the first reads what all read, the last is the mean of all."""
+    if layer.out_features == 1:
+        return torch.cat(weights, dim=1) / len(weights)
+    return torch.cat(weights) if weights[0].shape[1] == layer.in_features else torch.block_diag(*weights)
+
+
+def fit_part(scaled: Tensor, asked: Tensor, weight: Tensor, seed: int, epochs: int) -> torch.nn.ModuleList:
+    """One of the small regressions whose mean is taken: alone, each is unsure of other pictures."""
+    torch.manual_seed(seed)
+    layers = chain(scaled.shape[1], *(size // PARTS for size in SHARPENED_HIDDEN), 1)
+    optimiser = torch.optim.AdamW(layers.parameters(), lr=2e-3, weight_decay=3e-2)
+    batch = 256
+    steps = epochs * (len(scaled) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(scaled)).split(batch)[: len(scaled) // batch]:
+            read = torch.nn.functional.leaky_relu(through(layers, scaled[chosen])[:, 0], 0.1)
+            error = ((read - asked[chosen]).square() * weight[chosen]).mean()
+            optimiser.zero_grad()
+            error.backward()
+            optimiser.step()
+            schedule.step()
+    return layers.requires_grad_(False)
+
+
+def kept_layers(path: Path, found: Tensor) -> Estimator:
+    """Those of a file, for features as those of `found`."""
+    estimator = load_estimator(path)
+    if len(estimator.mean) != found.shape[1]:
+        raise ValueError(f"{path} is for {len(estimator.mean)} features, not for {found.shape[1]}")
+    return estimator
 
 
 def report(estimator: Estimator, found: Tensor, truths: Tensor) -> str:
@@ -132,19 +212,40 @@ def main() -> None:
     parser.add_argument("--scenes", type=int, default=20000)
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="an estimator whose two layers stay as they are")
     arguments = parser.parse_args()
-    each = arguments.scenes // arguments.processes
-    jobs = [(arguments.data, arguments.runs / "cache", rank, 0, each) for rank in range(arguments.processes)]
-    Pictures(arguments.data, arguments.runs / "cache", 4, 400)
-    with ProcessPoolExecutor(arguments.processes) as pool:
-        pages = [(rank, arguments.scenes // DRAWN // arguments.processes) for rank in range(arguments.processes)]
-        parts = [*pool.map(shown, jobs), *pool.map(drawn, pages)]
-    found, truths = (torch.cat([part[i] for part in parts]) for i in range(2))
-    kept = torch.arange(len(found)) // AT_ONCE % HELD_OUT == 0
-    estimator = fit(found[~kept], shares(truths[:, 0], truths[:, 1]).clamp(0.0, 1.0)[~kept], arguments.epochs)
+    found, truths, sharpened, true = made(arguments)
+    kept, apart = (torch.arange(len(one)) // AT_ONCE % HELD_OUT == 0 for one in (found, sharpened))
+    if arguments.keep:
+        estimator = kept_layers(arguments.keep, found)
+    else:
+        asked = shares(truths[:, 0], truths[:, 1]).clamp(0.0, 1.0)
+        estimator = fit(found[~kept], asked[~kept], arguments.epochs)
+    fit_sharpened(
+        estimator, sharpened[~apart], found[~kept], true[~apart, 1] / SOFTNESS_MAX, max(arguments.epochs // 2, 1)
+    )
     save_estimator(estimator, arguments.out)
     save_golden(estimator, arguments.out.with_suffix(".golden.safetensors"))
     print(report(estimator, found[kept], truths[kept]))
+    print(f"\nSharpened as a whole:\n\n{report(estimator, sharpened[apart], true[apart])}")
+
+
+def made(arguments: argparse.Namespace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features and truths of scenes and pages, then of the sharpened scenes."""
+    cache, processes = arguments.runs / "cache", arguments.processes
+    each = arguments.scenes // processes
+    jobs = [
+        (arguments.data, cache, mixture, process, count)
+        for mixture, first, count in ((MIXTURE, 0, each), (SHARPENED, processes, each // UNSHARPENED))
+        for process in range(first, first + processes)
+    ]
+    Pictures(arguments.data, cache, 4, 400)
+    with ProcessPoolExecutor(processes) as pool:
+        pages = [(rank, each // DRAWN) for rank in range(processes)]
+        scenes, drawings = list(pool.map(shown, jobs)), list(pool.map(drawn, pages))
+    groups = ([*scenes[:processes], *drawings], scenes[processes:])
+    found, truths, sharpened, true = (torch.cat([part[i] for part in group]) for group in groups for i in range(2))
+    return found, truths, sharpened, true
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 mod edges;
 mod grain;
+mod overshoot;
 mod regression;
 
 use upscale_core::{Estimate, Pixels};
@@ -35,7 +36,9 @@ pub fn estimate(picture: &Pixels) -> Option<Estimate> {
 fn features(picture: &Pixels) -> Vec<f32> {
     let codes = Codes::of(picture);
     let mut found = grain::features(&codes);
-    found.extend(edges::features(&codes.luma()));
+    let luma = codes.luma();
+    found.extend(edges::features(&luma));
+    found.extend(overshoot::features(&luma));
     found
 }
 

@@ -6,11 +6,11 @@ use upscale_simd::widened;
 use super::{Plane, log, quantiles};
 
 /// Of larger pictures every so many rows and columns are taken, so that as many pixels' steps are looked at.
-const STEP_PIXELS_MAX: usize = 1 << 16;
+pub(super) const STEP_PIXELS_MAX: usize = 1 << 16;
 /// Edges are the steps over four pixels that are greater than all but 3 in 100.
-const EDGES_FROM: f64 = 0.97;
+pub(super) const EDGES_FROM: f64 = 0.97;
 /// And at least so many levels.
-const EDGE_MIN: f32 = 1.0;
+pub(super) const EDGE_MIN: f32 = 1.0;
 const SPAN: usize = 4;
 
 /// One kind of difference along a line, put after those of the lines before.
@@ -65,23 +65,8 @@ struct Lines {
 
 impl Lines {
     fn of(plane: &Plane, every: usize) -> Self {
-        let (width, height) = (plane.width, plane.height);
-        let rows = plane.samples.chunks_exact(width).step_by(every);
-        let columns = (0..width).step_by(every);
-        let column = |x: usize| plane.samples[x..].iter().step_by(width).copied();
         Self {
-            ways: [
-                Plane {
-                    width,
-                    height: height.div_ceil(every),
-                    samples: rows.collect::<Vec<_>>().concat(),
-                },
-                Plane {
-                    width: height,
-                    height: width.div_ceil(every),
-                    samples: columns.flat_map(column).collect(),
-                },
-            ],
+            ways: [rows(plane, every), columns(plane, every)],
         }
     }
 
@@ -93,6 +78,24 @@ impl Lines {
             }
         }
         found
+    }
+}
+
+pub(super) fn rows(plane: &Plane, every: usize) -> Plane {
+    let rows = plane.samples.chunks_exact(plane.width).step_by(every);
+    Plane {
+        width: plane.width,
+        height: plane.height.div_ceil(every),
+        samples: rows.collect::<Vec<_>>().concat(),
+    }
+}
+
+pub(super) fn columns(plane: &Plane, every: usize) -> Plane {
+    let column = |x: usize| plane.samples[x..].iter().step_by(plane.width).copied();
+    Plane {
+        width: plane.height,
+        height: plane.width.div_ceil(every),
+        samples: (0..plane.width).step_by(every).flat_map(column).collect(),
     }
 }
 
@@ -133,7 +136,7 @@ fn softened(plane: &Plane) -> Plane {
 }
 
 #[inline(always)]
-fn smooth([a, b, c]: [&[f32]; 3], to: &mut [f32]) {
+pub(super) fn smooth([a, b, c]: [&[f32]; 3], to: &mut [f32]) {
     for (((sum, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
         *sum = (a + 2.0 * b + c) * 0.25;
     }

@@ -1,4 +1,5 @@
-//! From features to noise and softness: two small layers, fitted by `training/upscale_training/fit_estimator.py`.
+//! From features to noise and softness: two small layers, and one that takes softness from pictures whose edges
+//! overshoot; fitted by `training/upscale_training/fit_estimator.py`.
 
 use std::sync::LazyLock;
 
@@ -12,11 +13,15 @@ const SOFTNESS_MAX: f32 = Estimate::SOFTNESS_MAX;
 static EMBEDDED: LazyLock<Option<Regression>> =
     LazyLock::new(|| Regression::read(include_bytes!("../../weights/estimate.safetensors")));
 
-/// Weights `[outputs][inputs]` and bias of each layer; features are centred and scaled first.
+/// Weights `[outputs][inputs]` and bias of a layer.
+type Layer = (Vec<f32>, Vec<f32>);
+
+/// Features are centred and scaled first. `layers` read all but those of overshoots, which come last.
 pub(super) struct Regression {
     mean: Vec<f32>,
     deviation: Vec<f32>,
-    layers: Vec<(Vec<f32>, Vec<f32>)>,
+    layers: Vec<Layer>,
+    sharpened: Vec<Layer>,
 }
 
 impl Regression {
@@ -35,34 +40,48 @@ impl Regression {
                     .collect::<Vec<_>>(),
             )
         };
-        let layer = |index: usize| {
-            let weights = values(&format!("layers.{index}.weight"))?;
-            Some((weights, values(&format!("layers.{index}.bias"))?))
+        let chain = |name: &str, count: usize| {
+            let layer = |index: usize| {
+                let weights = values(&format!("{name}.{index}.weight"))?;
+                Some((weights, values(&format!("{name}.{index}.bias"))?))
+            };
+            (0..count).map(layer).collect::<Option<Vec<_>>>()
         };
         Some(Self {
             mean: values("mean")?,
             deviation: values("deviation")?,
-            layers: (0..3).map(layer).collect::<Option<_>>()?,
+            layers: chain("layers", 3)?,
+            sharpened: chain("sharpened", 3)?,
         })
     }
 
     pub(super) fn estimate(&self, features: &[f32]) -> Estimate {
         let scaled = features.iter().zip(&self.mean).zip(&self.deviation);
-        let mut values: Vec<f32> = scaled.map(|((f, mean), by)| (f - mean) / by).collect();
-        for (index, (weights, bias)) in self.layers.iter().enumerate() {
-            let rows = weights.chunks_exact(values.len()).zip(bias);
-            values = rows.map(|(row, bias)| bias + dot(row, &values)).collect();
-            if index + 1 < self.layers.len() {
-                values.iter_mut().for_each(|value| *value = value.max(0.0));
-            }
-        }
-        let share = |place: usize| values.get(place).map_or(0.0, |v| v.clamp(0.0, 1.0));
+        let values: Vec<f32> = scaled.map(|((f, mean), by)| (f - mean) / by).collect();
+        let found = through(&self.layers, &values);
+        let overstated = through(&self.sharpened, &values);
+        let at = |outputs: &[f32], place: usize| outputs.get(place).copied().unwrap_or(0.0);
+        let softness = at(&found, 1) - at(&overstated, 0).max(0.0);
         Estimate {
-            noise: (share(0) * (1.0 + NOISE_MAX).log2()).exp2() - 1.0,
-            softness: share(1) * SOFTNESS_MAX,
+            noise: (at(&found, 0).clamp(0.0, 1.0) * (1.0 + NOISE_MAX).log2()).exp2() - 1.0,
+            softness: softness.clamp(0.0, 1.0) * SOFTNESS_MAX,
             ..Estimate::NONE
         }
     }
+}
+
+/// What a chain of layers makes of as many of `values` as its first one reads; nothing below zero passes between them.
+fn through(layers: &[Layer], values: &[f32]) -> Vec<f32> {
+    let mut values = values.to_vec();
+    for (index, (weights, bias)) in layers.iter().enumerate() {
+        values.truncate(weights.len() / bias.len());
+        let rows = weights.chunks_exact(values.len()).zip(bias);
+        values = rows.map(|(row, bias)| bias + dot(row, &values)).collect();
+        if index + 1 < layers.len() {
+            values.iter_mut().for_each(|value| *value = value.max(0.0));
+        }
+    }
+    values
 }
 
 fn dot(row: &[f32], values: &[f32]) -> f32 {
