@@ -22,7 +22,7 @@ UNKNOWN = (0.0, 0.0, 0.0, 0.0)
 SILENT, NONE = 0.0, 0.2
 # Pixels of softness that a look adds to what its network is told (`Condition::for_look` of upscale_core): for pictures
 # with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
-ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.16, "crisp": 0.24}
+ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.08, "crisp": 0.16}
 QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)
 
 # Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.

@@ -43,7 +43,7 @@ CALM_AT = 18
 # so many pixels from its middle. A thin line overshoots on one side by most of its step; sharpening on both, by less.
 REACH, OVERSHOOT_MAX = 7, 0.5
 OVERSHOOTS = 7
-HIDDEN, SHARPENED_HIDDEN = (48, 24), (192, 64)
+HIDDEN, SHARPENED_HIDDEN = (128, 64), (192, 64)
 FORMAT = "upscale-estimate-2"
 
 
@@ -178,7 +178,7 @@ def overshoot_features(luma: Tensor) -> Tensor:
     every = -(-luma.shape[1] * luma.shape[2] // STEP_PIXELS_MAX)
     ways = zip(*(sides(plane[:, ::every]) for plane in (down, across.transpose(1, 2))), strict=True)
     one, other, step = (torch.cat([way.flatten(1) for way in both], dim=1) for both in ways)
-    limit = at(ascending(step), torch.tensor([step.shape[1]]).expand(len(luma)), 1.0 - EDGE_SHARE)
+    limit = ranked(step, (1.0 - EDGE_SHARE,))[0]
     steep = step >= limit.clamp(min=1.0)[:, None]
     edges = steep & (torch.maximum(one, other) < OVERSHOOT_MAX)
     found = []

@@ -315,7 +315,7 @@ def train(
     last = False
     while run.step < stop_at and not last:
         if cooled:
-            run.share_of_rate = min(1.0, (1.0 - (time.monotonic() - started) / seconds) / cooled)
+            run.share_of_rate = said_by_first(min(1.0, (1.0 - (time.monotonic() - started) / seconds) / cooled))
         losses.append(run.step_on(pictures))
         now = time.monotonic()
         last = any_of_team(stopping.is_set() or 0.0 < seconds <= now - started)
@@ -329,9 +329,18 @@ def train(
 
 
 def report(run: Run, losses: list[Tensor], speed: float) -> None:
-    mean, rate = torch.stack(losses).mean().item(), run.recipe.rate(run.step)
+    mean, rate = torch.stack(losses).mean().item(), float(run.optimisers[0].param_groups[0]["lr"])
     place = f"step {run.step}/{run.recipe.steps}"
     print(f"{place} loss {mean:.5f} rate {rate:.2e} {speed:.1f} steps/s {run.seconds:.0f} s", flush=True)
+
+
+def said_by_first(number: float) -> float:
+    """The first process' number: at rates of their own clocks, networks of a team would part."""
+    if team()[1] == 1:
+        return number
+    said = torch.tensor(number, dtype=torch.float64)
+    distributed.broadcast(said, 0)
+    return said.item()
 
 
 def any_of_team(flag: bool) -> bool:

@@ -40,14 +40,14 @@ impl Look {
     }
 
     /// Pixels of softness that its network is told beyond what a picture reads ([`crate::Condition::for_look`]). Told more, it
-    /// sharpens more: fine detail of camera pictures (RealSR) goes from 0.55 of the original's to 0.65 in `Natural`, from 0.58
-    /// to 0.74 in `Crisp` (`training/upscale_training/look_gates.py`).
+    /// sharpens more: fine detail of camera pictures (RealSR) goes from 0.57 of the original's to 0.70 in `Natural`,
+    /// to 0.80 in `Crisp`, with what their layers do (`training/upscale_training/look_gates.py`).
     #[must_use]
     pub const fn added_softness(self) -> f32 {
         match self {
             Self::Faithful => 0.0,
-            Self::Natural => 0.16,
-            Self::Crisp => 0.24,
+            Self::Natural => 0.08,
+            Self::Crisp => 0.16,
         }
     }
 }
