@@ -23,6 +23,7 @@ from upscale_training.estimate import (
     save_estimator,
     shares,
 )
+from upscale_training.fit_estimator import TOO_SOFT, misread
 from upscale_training.restore_bed import ROWS, Row
 from upscale_training.scenes import Scenes, kinds_of, scene_groups, seen, silenced, surer
 
@@ -228,3 +229,13 @@ def test_every_row_of_the_bed_is_what_it_says(row: Row):
     assert set(conditions) == {"matched", "estimate", "unknown", "mismatched"}
     assert all(len(numbers) == 6 for numbers in conditions.values())
     assert conditions["matched"] != conditions["mismatched"] and conditions["unknown"][4:] == (SILENT, SILENT)
+
+
+def test_too_much_softness_costs_more_where_a_scene_is_noisy_or_sharp():
+    asked, dear = torch.full((1, 2), 0.3), torch.tensor([True])
+    softer, sharper = torch.tensor([[0.3, 0.5]]), torch.tensor([[0.3, 0.1]])
+    torch.testing.assert_close(misread(softer, asked, dear), TOO_SOFT * misread(sharper, asked, dear))
+    torch.testing.assert_close(misread(softer, asked, ~dear), misread(sharper, asked, ~dear))
+    # Too much noise is no such error.
+    noisier = torch.tensor([[0.5, 0.3]])
+    torch.testing.assert_close(misread(noisier, asked, dear), misread(noisier, asked, ~dear))

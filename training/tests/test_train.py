@@ -13,6 +13,7 @@ from upscale_training.condition import CLEAN, jpeg_condition
 from upscale_training.data import Pictures
 from upscale_training.degrade import jpeg
 from upscale_training.evaluate import compare, interpolate, network_enlarger, read_network
+from upscale_training.muon import Muon
 from upscale_training.network import Network
 from upscale_training.recipe import Recipe, read_recipe
 from upscale_training.resize import resize_8bit, to_8bit
@@ -148,6 +149,22 @@ def test_scenes_are_held_cut_into_patches_and_give_way_to_newer_ones(picture_fol
         False,
     ]
     assert run.step_on(pictures).isfinite()
+
+
+def test_weights_of_one_shape_are_moved_together_as_each_would_be():
+    torch.manual_seed(4)
+    shapes = [(8, 6, 3, 3), (8, 6, 3, 3), (6, 24, 1, 1)]
+    weights = [torch.randn(shape) for shape in shapes]
+    together, alone = ([weight.clone().requires_grad_() for weight in weights] for _ in range(2))
+    optimisers = [Muon(together, 0.1), *(Muon([weight], 0.1) for weight in alone)]
+    for _ in range(3):
+        for one, other in zip(together, alone, strict=True):
+            one.grad = torch.randn(one.shape)
+            other.grad = one.grad.clone()
+        for optimiser in optimisers:
+            optimiser.step()
+    torch.testing.assert_close(together, alone)
+    assert not torch.allclose(together[0], weights[0])
 
 
 def test_a_slice_may_cool_down_within_its_minutes(picture_folder, tmp_path):

@@ -55,9 +55,9 @@ MIXED = 4
 # Scenes sharpened as a whole, more of them soft: one for so many others.
 SHARPENED = Scenes(clean=0.0, file=0.0, only_soft=0.0, camera=Camera(sharp=0.1, very_soft=0.4, whole_sharpened=1.0))
 UNSHARPENED = 2
-# What it costs to call a noisy picture or a sharp one softer than it is, beside an error the other way. Most noisy scenes
-# are soft, so by errors that count alike sharp ones with noise read soft by .2 to .35 pixels; a network that undoes what
-# is not there loses .4 to .9 dB at 2x, one that leaves some softness behind noise a tenth of that.
+# What it costs to call a noisy picture or a sharp one softer than it is, beside an error the other way. Most noisy
+# scenes are soft, so by errors that count alike sharp ones with noise read soft by .2 to .35 pixels; a network that
+# undoes what is not there loses .4 to .9 dB at 2x, one that leaves some softness behind noise a tenth of that.
 TOO_SOFT, NOISY, SHARP = 2.5, 1.5, 0.05
 # What counts an error on a scene that was not sharpened; pixels that a picture must read too soft to be told less; by
 # how much the rest is then multiplied, for the squared error of rare pictures is least where it is too small.
