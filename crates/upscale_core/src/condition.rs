@@ -403,9 +403,9 @@ mod tests {
         let in_looks = |noise, softness| Look::ALL.map(|look| softness_in(look, noise, softness));
         assert_eq!(in_looks(QUIET, 0.5), [0.5; 3]);
         let expected = [
-            (0.5, [0.5, 0.66, 0.74]),
-            (0.275, [0.275, 0.355, 0.395]),
-            (0.66, [0.66, 0.74, 0.78]),
+            (0.5, [0.5, 0.58, 0.66]),
+            (0.275, [0.275, 0.315, 0.355]),
+            (0.66, [0.66, 0.7, 0.74]),
         ];
         for (softness, expected) in expected {
             for (found, expected) in in_looks(1.0, softness).into_iter().zip(expected) {

@@ -95,8 +95,15 @@ fn file_makes_the_same_on_a_gpu_as_on_the_cpu() {
     };
     let (by_cpu, by_gpu) = (read("cpu.png"), read("gpu.png"));
     let pairs = by_cpu.rgb.iter().zip(&by_gpu.rgb);
-    let furthest = pairs.map(|(a, b)| a.abs_diff(*b)).max();
-    assert!(furthest <= Some(1), "{furthest:?} levels");
+    let apart: Vec<f64> = pairs.map(|(a, b)| f64::from(a.abs_diff(*b))).collect();
+    // A CPU without AMX computes in integers, within 0.4 levels (rms) of what a GPU does; a restoring network was 3 levels
+    // off in single pixels.
+    let furthest = apart.iter().copied().fold(0.0, f64::max);
+    let rms = (apart.iter().map(|one| one * one).sum::<f64>() / apart.len() as f64).sqrt();
+    assert!(
+        rms < 0.5 && furthest <= 4.0,
+        "{rms} levels, {furthest} at most"
+    );
     let absent = file(folder.path(), "gpu:99", "none.png");
     let error = String::from_utf8_lossy(&absent.stderr);
     assert!(
