@@ -21,11 +21,12 @@ class Pool:
     def __init__(self, make: Make, room: int, device: str) -> None:
         self.make, self.room, self.device = make, room, torch.device(device)
         self.small: Tensor | None = None
-        self.put_so_far = 0
+        self.put_so_far, self.turn = 0, -1
         self.stream = torch.cuda.Stream(priority=-1) if self.device.type == "cuda" else None
 
-    def refresh(self, draw: np.random.Generator) -> None:
-        """Puts new scenes in; the first time, until all places are taken."""
+    def refresh(self, draw: np.random.Generator, turn: int) -> None:
+        """Puts the new scenes of a `turn` in; the first time, until all places are taken."""
+        self.turn = turn
         self.put(*self.made(draw))
         while self.put_so_far < self.room:
             self.put(*self.made(draw))

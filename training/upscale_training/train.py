@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NoReturn
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -71,7 +72,6 @@ class Run:
         # weights (200 ms instead of 230 for 12 patches of 48 pixels).
         self.by_sample = compiled
         self.pools: dict[str, Pool] = {}
-        self.refreshed: dict[str, int] = {}
         self.recorded: Recorded | None = None
 
     def step_on(self, pictures: Pictures) -> Tensor:
@@ -132,17 +132,18 @@ class Run:
 
     def refresh(self, pictures: Pictures, name: str, scenes: int) -> None:
         """Every `reuse` steps as many new scenes of `pictures` for what is held under `name`."""
-        recipe, fresh = self.recipe, name not in self.pools
-        if fresh:
+        recipe = self.recipe
+        if name not in self.pools:
             side = max(sides(self.scenes))
 
             def make(draw: np.random.Generator) -> tuple[Seen, Tensor]:
                 return told_scenes(pictures, draw, scenes, side, self.estimator, self.scenes)
 
             self.pools[name] = Pool(make, recipe.pool, self.device)
-        if fresh or (self.step % recipe.reuse == 0 and self.refreshed[name] != self.step):
-            self.pools[name].refresh(np.random.default_rng([recipe.seed, self.step, team()[0], len(name)]))
-            self.refreshed[name] = self.step
+        turn = self.step // recipe.reuse
+        if self.pools[name].turn != turn:
+            key = [recipe.seed, self.step, team()[0], crc32(name.encode())]
+            self.pools[name].refresh(np.random.default_rng(key), turn)
 
     def plan(self) -> Plan:
         return [*split(clean_group, self.recipe.batch, self.recipe.clean_groups), *self.damaged_plan()]
