@@ -124,7 +124,7 @@ fn refuse_results_beside_nothing(directory: &Path, how: &str) -> anyhow::Result<
         return Ok(());
     }
     bail!(
-        "the database {} {how}, but there are result files in {}. Put the right one back, with its -wal file if there is one, or restore a backup. To begin with an empty service, move {} away first",
+        "the database {} {how}, but there are result files in {}. Put the right one back, with its -wal file if it has one (never with another database's), or restore a backup. To begin with an empty service, move {} away first",
         directory.join(DATABASE_FILE).display(),
         results.display(),
         results.display()

@@ -38,9 +38,12 @@ fn serve(data: &Path) -> Command {
     command
 }
 
+/// The database and its log, as SQLite names them.
+const DATABASE_FILES: [&str; 3] = ["upscale.db", "upscale.db-wal", "upscale.db-shm"];
+
 /// The database with its log, wherever they are.
 fn move_database(from: &Path, to: &Path) {
-    for name in ["upscale.db", "upscale.db-wal", "upscale.db-shm"] {
+    for name in DATABASE_FILES {
         if from.join(name).exists() {
             fs::rename(from.join(name), to.join(name)).unwrap();
         }
@@ -69,7 +72,10 @@ fn results_without_their_database_are_no_place_to_begin_anew() {
     other.operator.create_account("of another service");
     move_database(&other.data(), &data);
     says("has never seen a task");
-    fs::remove_file(data.join("upscale.db")).unwrap();
+    // Its log too: SQLite would write what a log that stayed behind holds into whichever database lies beside it.
+    let elsewhere = world.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    move_database(&data, &elsewhere);
     move_database(&away, &data);
     assert_eq!(world.operator.audit_breaches(), Vec::<String>::new());
 }
