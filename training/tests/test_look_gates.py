@@ -111,11 +111,15 @@ def test_marks_are_of_every_version_and_their_mean():
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])
 
 
-@pytest.mark.parametrize(("softness", "told"), [(0.2, 0.2), (0.275, 0.315), (0.5, 0.58), (0.66, 0.7), (0.8, 0.8)])
+@pytest.mark.parametrize(("softness", "told"), [(0.2, 0.2), (0.275, 0.315), (0.5, 0.58), (0.66, 0.7), (0.8, 0.8), (0.95, 0.95)])
 def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness: float, told: float):
     """The pairs stand in upscale_core/src/condition.rs as well."""
     read = (*condition.CLEAN, *source_inputs(1.0, softness))
-    assert told_in("natural", read) == pytest.approx((*condition.CLEAN, *source_inputs(1.0, told)))
-    assert told_in("faithful", read) == pytest.approx(read)
+    file = condition.UNKNOWN if softness < 0.95 else condition.CLEAN
+    assert told_in("natural", read, 4) == pytest.approx((*file, *source_inputs(1.0, told)))
+    assert told_in("faithful", read, 4) == pytest.approx((*file, *read[4:]))
+    assert told_in("faithful", read, 2) == pytest.approx(read)
+    compressed = (*condition.jpeg_condition(90, 1.0), *read[4:])
+    assert told_in("faithful", compressed, 4) == pytest.approx(compressed)
     noisy = (*condition.CLEAN, *source_inputs(1.25, softness))
-    assert told_in("natural", noisy) == noisy
+    assert told_in("natural", noisy, 4) == noisy

@@ -81,8 +81,9 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
     """Bicubic and the looks as the service makes them."""
     found = {"bicubic": interpolate("bicubic")}
     for name, network in looks.items():
-        restored = is_restored_in(name, condition, network.architecture.scale)
-        chosen, told = (network, told_in(name, condition)) if restored else (before, condition)
+        scale = network.architecture.scale
+        restored = is_restored_in(name, condition, scale)
+        chosen, told = (network, told_in(name, condition, scale)) if restored else (before, condition)
         found[name] = served(network_enlarger(chosen, told[: chosen.architecture.inputs]))
     return found
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .bed import Picture, drawn_sets
-from .condition import CLEAN, SILENT, source_inputs
+from .condition import CLEAN, SILENT, source_inputs, told_in
 from .estimate import Estimator
 from .evaluate import (
     ENDINGS,
@@ -79,6 +79,8 @@ def versions(
         yield "before", network_enlarger(before, conditions["estimate"][: before.architecture.inputs])(small, scale)
     for name, condition in conditions.items():
         chosen = before if before and name == "estimate" and not is_to_restore(condition) else network
+        if name == "estimate" and chosen is network:
+            condition = told_in("faithful", condition, scale)
         yield name, network_enlarger(chosen, condition[: chosen.architecture.inputs])(small, scale)
 
 

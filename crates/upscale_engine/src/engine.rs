@@ -331,7 +331,7 @@ impl Engine {
         let (networks, look) = (self.networks(scale), self.options.look);
         match &networks.restoring {
             Some(restoring) if condition.is_restored_in(look, scale) => {
-                (restoring.get(), condition.for_look(look))
+                (restoring.get(), condition.for_look(look, scale))
             }
             _ => (networks.plain.get(), condition),
         }

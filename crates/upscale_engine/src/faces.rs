@@ -124,15 +124,12 @@ impl FaceEnhancer {
             scale,
             condition,
         };
-        let kinds: &[Kind] = match condition.suits_face_network(scale) {
-            true => &[Kind::Small, Kind::Large],
-            false => &[Kind::Large],
-        };
+        let kinds = [Kind::Small, Kind::Large];
         let shows = |face: &Face, kind: &Kind| order.veil(face, *kind).shows();
         faces.retain(|face| kinds.iter().any(|kind| shows(face, kind)));
-        let layers = kinds.iter().map(|kind| self.layer(*kind, &faces, order));
+        let layers = kinds.map(|kind| self.layer(kind, &faces, order));
         Ok(EnhancedFaces {
-            layers: layers.collect::<Result<_, _>>()?,
+            layers: layers.into_iter().collect::<Result<_, _>>()?,
             found: faces,
             stride: Stride::of(source, scale.factor()),
         })

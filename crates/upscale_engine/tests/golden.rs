@@ -225,7 +225,7 @@ fn a_look_is_for_pictures_that_are_restored_and_the_faithful_one_is_the_restorin
         ..Condition::CLEAN
     };
     assert_eq!(made(&natural, noisy), made(&mixed, noisy));
-    let softer = soft.for_look(Look::Natural);
+    let softer = soft.for_look(Look::Natural, Scale::X2);
     assert_eq!(made(&natural, soft), made(&mixed, softer));
     assert_ne!(made(&mixed, soft), made(&mixed, softer));
     for look in [&natural, &crisp] {

@@ -21,8 +21,8 @@ pub(super) enum Kind {
 /// How much of a small face's picture shows, at 2x and at 4x.
 const SHARES: [Shares; 2] = [
     Shares {
-        face: 0.5,
-        eyes: 0.5,
+        face: 1.0,
+        eyes: 0.6,
         grows: 100.0..150.0,
     },
     Shares {
