@@ -423,23 +423,24 @@ mod tests {
 
     #[test]
     fn a_picture_as_soft_as_cameras_leave_it_is_not_known_to_be_lossless() {
-        let told_at = |scale, noise, softness, compression| {
+        let known_at = |scale, noise, softness, compression| {
             let read = Condition {
                 compression,
                 ..reading(noise, softness)
             };
             Look::ALL.map(|look| read.for_look(look, scale).compression)
         };
-        let told = |noise, softness, compression| told_at(Scale::X4, noise, softness, compression);
-        let lossless = |noise, softness| told(noise, softness, Compression::Lossless);
-        let at_2x = told_at(Scale::X2, 0.0, 0.5, Compression::Lossless);
+        let known =
+            |noise, softness, compression| known_at(Scale::X4, noise, softness, compression);
+        let lossless = |noise, softness| known(noise, softness, Compression::Lossless);
+        let at_2x = known_at(Scale::X2, 0.0, 0.5, Compression::Lossless);
         assert_eq!(at_2x, [Compression::Lossless; 3]);
         assert_eq!(lossless(0.0, 0.2), [Compression::Unknown; 3]);
         assert_eq!(lossless(1.2, 0.94), [Compression::Unknown; 3]);
         for (noise, softness) in [(0.0, 0.19), (0.0, 0.95), (QUIET, 0.5)] {
             assert_eq!(lossless(noise, softness), [Compression::Lossless; 3]);
         }
-        assert_eq!(told(0.0, 0.5, QUALITY_75), [QUALITY_75; 3]);
+        assert_eq!(known(0.0, 0.5, QUALITY_75), [QUALITY_75; 3]);
     }
 
     #[test]
