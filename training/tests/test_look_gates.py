@@ -111,7 +111,9 @@ def test_marks_are_of_every_version_and_their_mean():
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])
 
 
-@pytest.mark.parametrize(("softness", "told"), [(0.2, 0.2), (0.275, 0.315), (0.5, 0.58), (0.66, 0.7), (0.8, 0.8), (0.95, 0.95)])
+@pytest.mark.parametrize(
+    ("softness", "told"), [(0.2, 0.2), (0.275, 0.315), (0.5, 0.58), (0.66, 0.7), (0.8, 0.8), (0.95, 0.95)]
+)
 def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness: float, told: float):
     """The pairs stand in upscale_core/src/condition.rs as well."""
     read = (*condition.CLEAN, *source_inputs(1.0, softness))
