@@ -24,7 +24,7 @@ SILENT, NONE = 0.0, 0.2
 # with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
 ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.08, "crisp": 0.16}
 QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)
-# Pixels of softness that cameras leave: at 4x such a picture is not known to be lossless, for most were JPEGs once.
+# Pixels of softness that cameras leave: at 4x such a picture is not known to be lossless.
 CAMERAS = 0.2, 0.95
 
 # Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.

@@ -64,8 +64,8 @@ const QUIET: f32 = 1.25;
 /// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
 /// the mean, gained no likeness from any.
 const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
-/// Pixels of softness that cameras leave: of the 39 pairs of RealSR and DRealSR one reads softer, and photographs blurred by 1
-/// pixel do.
+/// Pixels of softness that cameras leave: of the 39 pairs of RealSR and DRealSR one reads softer, and photographs blurred by
+/// 1.2 pixels do.
 const CAMERAS: Range<f32> = RESTORED_SOFTNESS_MIN..0.95;
 /// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
 const LARGE_FACES_SOFTNESS: f32 = 0.3;
@@ -119,8 +119,8 @@ impl Condition {
         known.told_softer(|softness| up(softness) * look.added_softness())
     }
 
-    /// Without what a file says of having lost nothing, where the picture reads as cameras' do: most of them were JPEGs once,
-    /// smaller or larger. Told nothing, the default look is at 4x by .0076 (RealSR) and .0138 (DRealSR) of SSIM nearer to the
+    /// Without what a file says of having lost nothing, where the picture reads as cameras' do: what a camera compressed and
+    /// someone kept as a PNG says so too. Told nothing, the default look is at 4x by .0076 (RealSR) and .0138 (DRealSR) of SSIM nearer to the
     /// originals; photographs blurred by 0.6 or 0.8 pixels and never compressed lose 0.2 to 0.3 dB. At 2x they lose 0.4 to 0.6 dB, and
     /// RealSR gains nothing (decision 23).
     fn doubted(self) -> Self {
