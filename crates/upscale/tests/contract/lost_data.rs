@@ -38,12 +38,9 @@ fn serve(data: &Path) -> Command {
     command
 }
 
-/// The database and its log, as SQLite names them.
-const DATABASE_FILES: [&str; 3] = ["upscale.db", "upscale.db-wal", "upscale.db-shm"];
-
 /// The database with its log, wherever they are.
 fn move_database(from: &Path, to: &Path) {
-    for name in DATABASE_FILES {
+    for name in ["upscale.db", "upscale.db-wal", "upscale.db-shm"] {
         if from.join(name).exists() {
             fs::rename(from.join(name), to.join(name)).unwrap();
         }
