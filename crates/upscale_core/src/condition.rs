@@ -120,9 +120,9 @@ impl Condition {
     }
 
     /// Without what a file says of having lost nothing, where the picture reads as cameras' do: what a camera compressed and
-    /// someone kept as a PNG says so too. As of unknown compression, they are in the default look at 4x by .0076 (RealSR) and .0138 (DRealSR) of SSIM nearer to the
-    /// originals; photographs blurred by 0.6 or 0.8 pixels and never compressed lose 0.2 to 0.3 dB. At 2x they lose 0.4 to 0.6 dB, and
-    /// RealSR gains nothing (decision 23).
+    /// someone kept as a PNG says so too. As of unknown compression such pictures are in the default look at 4x by .0076
+    /// (RealSR) and .0138 (DRealSR) of SSIM nearer to the originals; photographs blurred by 0.6 or 0.8 pixels and never
+    /// compressed lose 0.2 to 0.3 dB. At 2x they lose 0.4 to 0.6 dB, and RealSR gains nothing (decision 23).
     fn doubted(self) -> Self {
         let is_as_cameras_leave_it = |estimate: Estimate| {
             estimate.sure_noise() < QUIET && CAMERAS.contains(&estimate.softness)
