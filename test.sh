@@ -7,6 +7,8 @@
 # At the end each stage stands with its time: on the wall, and of all processors.
 set -euo pipefail
 cd "$(dirname "$0")"
+# The checks run target/debug/upscale: with another directory inherited, they would find an old one there or none.
+export CARGO_TARGET_DIR="$PWD/target"
 what="${1:-all}"
 case "$what" in
   all | quick) ;;

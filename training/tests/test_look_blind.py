@@ -6,9 +6,11 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from upscale_training.look_blind import SIDE, SOURCE, part
+from upscale_training import look_blind
+from upscale_training.look_blind import SIDE, SOURCE, part, versions
 
 
 def striped(side: int) -> np.ndarray:
@@ -36,3 +38,19 @@ def test_of_a_large_file_a_corner_of_its_own_kind_is_taken(tmp_path: Path) -> No
         with Image.open(io.BytesIO(file)) as image:
             assert (image.format, image.size) == (kind, (SOURCE, SOURCE))
         assert picture.shape == (SOURCE, SOURCE, 3)
+
+
+def test_the_second_look_is_the_other_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "one.png"
+    Image.fromarray(striped(300)).save(path)
+    made = {"new": 10, "old": 20}
+
+    def enlarged(program: Path, file: bytes, scale: int, *flags: str) -> tuple[np.ndarray, str]:
+        assert file == path.read_bytes()
+        return np.full((300 * scale, 300 * scale, 3), made[program.name] + len(flags[1]), np.uint8), ""
+
+    monkeypatch.setattr(look_blind, "enlarged", enlarged)
+    programs = Path("new"), Path("old")
+    name, ours, other = versions(programs, path, ["natural", "crisp"], 2)
+    assert name == "one.png" and ours.shape == other.shape == (2 * SIDE, 2 * SIDE, 3)
+    assert (ours == 17).all() and (other == 25).all()

@@ -1,7 +1,8 @@
-"""Two looks of the program side by side at 100 %, names hidden and sides shuffled, and the tally.
+"""Two looks of the program, or of two programs, side by side at 100 %, names hidden and sides shuffled, and the tally.
 
 `python -m upscale_training.look_blind draw PICTURES... --upscale PROGRAM --looks natural faithful --out FOLDER` shows
-of each picture where most is to be seen; `bicubic` counts as a look. `ours` is the first one.
+of each picture where most is to be seen; `bicubic` counts as a look. `ours` is the first one. `--against PROGRAM` makes
+the second one, for old and new weights; pictures that both make alike are left out and named.
 `python -m upscale_training.look_blind tally FOLDER ANSWERS` counts.
 """
 
@@ -37,16 +38,17 @@ def part(path: Path) -> tuple[bytes, Picture, tuple[int, int]]:
     return file, picture, busiest(picture, min(SIDE, *(side - 2 for side in picture.shape[:2])))
 
 
-def versions(program: Path, path: Path, looks: list[str], scale: int) -> tuple[str, Picture, Picture]:
+def versions(programs: tuple[Path, Path], path: Path, looks: list[str], scale: int) -> tuple[str, Picture, Picture]:
     file, picture, corner = part(path)
     shown = tuple(slice(scale * start, scale * (start + SIDE)) for start in corner)
 
-    def by(look: str) -> Picture:
+    def by(program: Path, look: str) -> Picture:
         if look == "bicubic":
             return interpolate("bicubic")(picture, scale)[shown]
         return enlarged(program, file, scale, "--look", look)[0][shown]
 
-    return path.name, by(looks[0]), by(looks[1])
+    ours, other = (by(program, look) for program, look in zip(programs, looks, strict=True))
+    return path.name, ours, other
 
 
 def draw(arguments: argparse.Namespace) -> None:
@@ -55,9 +57,15 @@ def draw(arguments: argparse.Namespace) -> None:
     shuffle = np.random.default_rng(arguments.seed)
     chosen = shuffle.permutation(len(paths))[: arguments.most]
 
+    programs = (arguments.upscale.resolve(), (arguments.against or arguments.upscale).resolve())
+
     def found() -> Iterator[tuple[str, Picture, Picture]]:
         for index in chosen:
-            yield versions(arguments.upscale.resolve(), paths[index], arguments.looks, arguments.scale)
+            name, ours, other = versions(programs, paths[index], arguments.looks, arguments.scale)
+            if np.array_equal(ours, other):
+                print(f"{name}: alike, left out")
+            else:
+                yield name, ours, other
 
     hide(found(), shuffle, arguments.out)
 
@@ -65,6 +73,7 @@ def draw(arguments: argparse.Namespace) -> None:
 def flags(drawing: argparse.ArgumentParser) -> None:
     drawing.add_argument("pictures", type=Path, nargs="+", help="files and folders")
     drawing.add_argument("--upscale", type=Path, required=True, help="the program to look at")
+    drawing.add_argument("--against", type=Path, help="another program, which makes the second look")
     drawing.add_argument("--looks", nargs=2, required=True, metavar="LOOK")
     drawing.add_argument("--scale", type=int, choices=(2, 4), default=4)
     drawing.add_argument("--most", type=int, default=40)
