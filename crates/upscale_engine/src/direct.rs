@@ -143,7 +143,8 @@ fn pack_sums(
     let Some(input) = windows.bytes(direct, width, beside.split) else {
         return false;
     };
-    let added = added.map(|(map, scale, factor)| (job.rows(map, span.tile_row), scale, factor));
+    let added =
+        added.map(|(map, scale, factor)| (job.rows(layer, map, span.tile_row), scale, factor));
     let start = place * job.plan.pitch(layer.output);
     let packing = |first: usize| Packing {
         scale,

@@ -24,7 +24,7 @@ impl<'a> Joined<'a> {
     ) -> Vec<Self> {
         let joined = layer.combine.iter().map(|&combine| {
             let map = combine.map();
-            let mut rows = job.rows(map, span.tile_row).map(Row::Whole);
+            let mut rows = job.rows(layer, map, span.tile_row).map(Row::Whole);
             if job.plan.packed[map].is_some() {
                 for (row, lease) in rows.iter_mut().enumerate() {
                     let y = span.tile_row * TILE + row;

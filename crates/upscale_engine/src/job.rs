@@ -122,10 +122,7 @@ impl<'a> Job<'a> {
             let pixels = columns(factor).len() * TILE + 2 + plan.row_rest();
             SharedRows::new(slots, pixels * pitch, pitch, segment)
         });
-        let tiles = |map: Map| {
-            let factor = plan.factors[map];
-            (columns(factor), extent.tile_rows(factor))
-        };
+        let tiles = |map: Map| (columns(plan.factors[map]), extent.tile_rows(plan, map));
         let packed = Packed::new(&plan.packed, tiles);
         let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);
         let weights_segment = WINDOW * matrix;
@@ -157,8 +154,10 @@ impl<'a> Job<'a> {
     /// What a layer's tiles have of its map, where that is narrower or lower than a tile.
     pub(crate) fn narrow(&self, layer: &PlanLayer) -> Narrow {
         let (width, height) = (self.extent.width, self.extent.height);
+        // Rows above the picture are in its tiles as well.
+        let rows = height * layer.factor + self.extent.rises[layer.output];
         match self.extent.leaves_out {
-            true => Narrow::of(width * layer.factor, height * layer.factor),
+            true => Narrow::of(width * layer.factor, rows),
             false => Narrow::WHOLE,
         }
     }
@@ -191,11 +190,6 @@ impl<'a> Job<'a> {
         tiles.start * TILE..(tiles.end * TILE).min(self.extent.width * factor)
     }
 
-    /// Pixel rows of a row of tiles that lie in the picture.
-    pub(crate) fn row_count(&self, factor: usize, tile_row: usize) -> usize {
-        (self.extent.height * factor - tile_row * TILE).min(TILE)
-    }
-
     /// Where pixel column `x` stands in a memory row, in pixels; the column left of the first tile is at 0.
     pub(crate) fn place(&self, factor: usize, x: usize) -> usize {
         x + 1 - self.first_tile(factor) * TILE
@@ -214,15 +208,25 @@ impl<'a> Job<'a> {
         tile_row: usize,
     ) -> [ReadLease<'_>; WINDOW] {
         let height = self.extent.height * layer.factor;
-        std::array::from_fn(|row| match (tile_row * TILE + row).wrapping_sub(1) {
-            y if y < height => self.row(map, y / layer.enlarged),
+        let first = self.extent.top(layer, tile_row) - 1;
+        std::array::from_fn(|row| match usize::try_from(first + row as isize) {
+            Ok(y) if y < height => self.row(map, y / layer.enlarged),
             _ => self.row(map, usize::MAX),
         })
     }
 
-    /// The rows of a row of tiles; those outside the picture are zero.
-    pub(crate) fn rows(&self, map: Map, tile_row: usize) -> [ReadLease<'_>; TILE] {
-        std::array::from_fn(|row| self.row(map, tile_row * TILE + row))
+    /// The rows of a map beside a layer's row of tiles; those outside the picture are zero.
+    pub(crate) fn rows(
+        &self,
+        layer: &PlanLayer,
+        map: Map,
+        tile_row: usize,
+    ) -> [ReadLease<'_>; TILE] {
+        let top = self.extent.top(layer, tile_row);
+        std::array::from_fn(|row| {
+            let y = usize::try_from(top + row as isize);
+            self.row(map, y.unwrap_or(usize::MAX))
+        })
     }
 
     /// Adds to `ahead` what a 3x3 layer over maps reads, or what it writes and joins: runs of rows.
@@ -246,7 +250,7 @@ impl<'a> Job<'a> {
         };
         let tiles = self.tiles(ticket.layer, ticket.segment);
         let height = self.extent.height * layer.factor;
-        let rows = tile_row * TILE..((tile_row + count) * TILE).min(height);
+        let rows = self.extent.pixel_rows(layer, tile_row..tile_row + count);
         // Several short rows of tiles: the products are too few to fetch more than what is read.
         if !is_read && count > 1 {
             return;

@@ -48,6 +48,7 @@ mod shipped;
 mod shuffle;
 mod sigmoid;
 mod sleepers;
+mod stagger;
 mod task;
 mod tiles;
 #[cfg(test)]

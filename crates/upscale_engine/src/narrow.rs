@@ -318,6 +318,7 @@ mod tests {
         strip_tiles: usize::MAX / 64,
         rest: 3,
         leaves_out: false,
+        is_staggered: false,
     };
 
     /// Several rows of tiles a task, strips of a few tiles, and nothing computed that lies outside.
@@ -328,6 +329,7 @@ mod tests {
         strip_tiles: 8,
         rest: 2,
         leaves_out: true,
+        is_staggered: false,
     };
 
     /// Every kind of layer: gates, squares of pixels, maps that are enlarged or read four as one, 16-bit integers.
@@ -367,7 +369,10 @@ mod tests {
                     for (width, height) in [(thin, long), (long, thin)] {
                         let source = picture(width, height, channels);
                         let plain = run_cut(&plan, &source, 2, &PLAIN);
-                        let usual = Cut::new(&plan, (width, height), 1, usize::MAX);
+                        let usual = Cut {
+                            is_staggered: false,
+                            ..Cut::new(&plan, (width, height), 1, usize::MAX)
+                        };
                         for cut in [FOLDED, usual] {
                             let given = run_cut(&plan, &source, 2, &cut);
                             let same = given.iter().zip(&plain);

@@ -300,6 +300,7 @@ mod tests {
                     strip_tiles: usize::next_multiple_of(strip, segment_tiles),
                     rest: 1 + band,
                     leaves_out: true,
+                    is_staggered: false,
                 };
                 let given = run_cut(&plan, &source, 3, &places);
                 let mut bits = given.iter().zip(&expected);

@@ -135,11 +135,6 @@ impl Plan {
             false => 0,
         }
     }
-
-    /// Width and height of the last layer's map in those of map 0.
-    pub(crate) fn last_factor(&self) -> usize {
-        self.factors.last().copied().unwrap_or(1)
-    }
 }
 
 impl PlanLayer {

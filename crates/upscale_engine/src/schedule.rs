@@ -41,14 +41,11 @@ pub(crate) struct Extent {
     pub(crate) leaves_out: bool,
     /// Tasks for which freed memory rests before it is used again, so that no one waits for it.
     pub(crate) rest: usize,
+    /// Rows of every map's first tiles that lie above the picture (`stagger.rs`).
+    pub(crate) rises: Vec<usize>,
 }
 
 impl Extent {
-    /// Rows of tiles of a map that is `factor` times as high as map 0.
-    pub(crate) fn tile_rows(&self, factor: usize) -> usize {
-        (self.height * factor).div_ceil(TILE)
-    }
-
     /// Tile columns of such a map.
     pub(crate) fn tile_columns(&self, factor: usize) -> usize {
         (self.width * factor).div_ceil(TILE)
@@ -179,7 +176,7 @@ fn steps(plan: &Plan, extent: &Extent) -> Vec<Step> {
         done: vec![0; plan.maps.len()],
         steps: Vec::new(),
     };
-    let rows = extent.tile_rows(1);
+    let rows = extent.tile_rows(plan, PICTURE);
     order.done[PICTURE] = rows;
     let ends = plan.sections.iter().skip(1).copied();
     let ends = ends.chain([plan.layers.len()]);
@@ -245,16 +242,19 @@ impl Order<'_> {
             } else {
                 usize::MAX
             };
-            self.done[map].min(limit)
+            let made = self.done[map].min(limit);
+            self.extent.rows_made(self.plan, map, made)
         };
-        let rows = self.extent.tile_rows(layer.factor);
         let below = usize::from(layer.method == Method::Winograd);
-        let inputs = layer.inputs.iter().map(|&map| match made(map) {
-            made if made >= self.extent.tile_rows(self.plan.factors[map]) => rows,
-            made => (made * layer.enlarged).saturating_sub(below),
+        let inputs = layer.inputs.iter().map(|&map| {
+            let rows = made(map).saturating_mul(layer.enlarged);
+            rows.saturating_sub(below)
         });
         let joined = layer.combine.iter().map(|combine| made(combine.map()));
-        inputs.chain(joined).min().unwrap_or(0)
+        let made = inputs.chain(joined).min().unwrap_or(0);
+        // Tiles end where the picture does.
+        let tiles = made.saturating_add(self.extent.rises[layer.output]) / TILE;
+        tiles.min(self.extent.tile_rows(self.plan, layer.output))
     }
 }
 
@@ -391,16 +391,14 @@ impl<'a> Builder<'a> {
     /// The last of the tasks that make the input.
     fn input_needs(&self, layer: usize, tile_row: usize) -> usize {
         let plan = &self.plan.layers[layer];
-        // The tile of the input that has the lowest pixel row read.
-        let lowest = tile_row * TILE + TILE - 1 + usize::from(plan.is_wide());
-        let below = lowest / plan.enlarged / TILE;
-        let inputs = plan.inputs.iter().map(|&map| {
-            let last = self.extent.tile_rows(self.plan.factors[map]) - 1;
-            (map, below.min(last))
-        });
-        let joined = plan.combine.iter().map(|combine| (combine.map(), tile_row));
-        let made = inputs.chain(joined).filter_map(|(map, row)| {
+        // The lowest pixel row that is written, and that is read.
+        let lowest = (self.extent.top(plan, tile_row + 1) - 1).max(0) as usize;
+        let read = (lowest + usize::from(plan.is_wide())) / plan.enlarged;
+        let inputs = plan.inputs.iter().map(|&map| (map, read));
+        let joined = plan.combine.iter().map(|combine| (combine.map(), lowest));
+        let made = inputs.chain(joined).filter_map(|(map, lowest)| {
             let maker = self.made_by[map]?;
+            let row = self.extent.tile_row_of(self.plan, map, lowest);
             Some(self.tasks_of[maker][row] + 1)
         });
         made.max().unwrap_or(0)
@@ -409,7 +407,6 @@ impl<'a> Builder<'a> {
     /// Finds memory for the rows that a task writes, and what must be finished before it may.
     fn take_memory(&mut self, layer: usize, rows: &Range<usize>, task: usize) -> usize {
         let map = self.plan.layers[layer].output;
-        let height = self.extent.height * self.plan.layers[layer].factor;
         let class = self.schedule.class_of[map];
         let pool = &mut self.pools[class];
         while let Some(&slot) = pool
@@ -421,7 +418,8 @@ impl<'a> Builder<'a> {
             pool.free.push(slot);
         }
         let mut needs = 0;
-        for row in rows.start * TILE..(rows.end * TILE).min(height) {
+        let layer = &self.plan.layers[layer];
+        for row in self.extent.pixel_rows(layer, rows.clone()) {
             let (slot, after) = pool.free.pop().unwrap_or_else(|| {
                 let count = &mut self.schedule.slot_counts[class];
                 *count += 1;
@@ -459,12 +457,11 @@ impl<'a> Builder<'a> {
     fn first_needed(&self, reader: usize, map: Map) -> usize {
         let plan = &self.plan.layers[reader];
         let done = self.done[reader];
-        if done == self.extent.tile_rows(plan.factor) {
-            self.extent.height * self.plan.factors[map]
-        } else if plan.is_wide() && plan.inputs.contains(&map) {
-            (done * TILE).saturating_sub(1) / plan.enlarged
-        } else {
-            done * TILE / plan.enlarged
+        if done == self.extent.tile_rows(self.plan, plan.output) {
+            return self.extent.height * self.plan.factors[map];
         }
+        let above = usize::from(plan.is_wide() && plan.inputs.contains(&map));
+        let next = self.extent.top(plan, done).max(0) as usize;
+        next.saturating_sub(above) / plan.enlarged
     }
 }

@@ -83,10 +83,16 @@ fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: 
 
 /// The segment's pixel rows of one row of tiles of the layer's output that lie in the picture.
 fn output_rows<'a>(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<WriteLease<'a>> {
-    let first = span.tile_row * TILE;
-    let rows = first..first + job.row_count(layer.factor, span.tile_row);
+    let rows = job
+        .extent
+        .pixel_rows(layer, span.tile_row..span.tile_row + 1);
     rows.map(|y| job.write(layer.output, y, span.segment))
         .collect()
+}
+
+/// Rows of one row of tiles that lie above the picture.
+fn rows_above(job: &Job<'_>, span: &Span, layer: &PlanLayer) -> usize {
+    (-job.extent.top(layer, span.tile_row)).max(0) as usize
 }
 
 fn columns(job: &Job<'_>, span: &Span) -> (Range<usize>, Range<usize>) {
@@ -170,12 +176,15 @@ fn picture_rows<L: Lanes>(
 #[inline(always)]
 fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     let (_, pixels) = columns(job, span);
-    let inputs = layer.inputs.iter().map(|&map| job.rows(map, span.tile_row));
-    let inputs: Vec<_> = inputs.collect();
+    let inputs = layer.inputs.iter();
+    let inputs: Vec<_> = inputs
+        .map(|&map| job.rows(layer, map, span.tile_row))
+        .collect();
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);
     let joined = Joined::all(job, span, layer, (place, pixels.len()));
-    for (row, output) in output_rows(job, span, layer).iter_mut().enumerate() {
+    let above = rows_above(job, span, layer);
+    for (row, output) in (above..).zip(&mut output_rows(job, span, layer)) {
         let output = &mut output[at..at + pixels.len() * layer.channels];
         let mut start = Start::Values(&layer.bias);
         let mut first = 0;
@@ -408,7 +417,11 @@ fn tiled<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, 
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
         let mut output = output_rows(job, span, layer);
-        let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
+        // Rows above the picture are computed like the others, and go nowhere.
+        let row_len = pixels.len() * job.plan.pitch(layer.output);
+        let mut beyond = vec![0.0; rows_above(job, span, layer) * row_len];
+        let inside = output.iter_mut().map(|row| &mut row[at..]);
+        let mut rows: Vec<&mut [f32]> = beyond.chunks_exact_mut(row_len).chain(inside).collect();
         let to = (place, &mut rows[..]);
         let from = (&shape, &tiles, first);
         finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
@@ -477,7 +490,8 @@ fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, l
     let mut last = std::mem::replace(&mut scratch.last, Buffer::zeroed(0));
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
-        let valid = job.row_count(layer.factor, span.tile_row);
+        let one = span.tile_row..span.tile_row + 1;
+        let valid = job.extent.pixel_rows(layer, one).len();
         let rows = last.chunks_mut(row_len).take(valid);
         let mut rows: Vec<&mut [f32]> = rows.collect();
         let to = (0, &mut rows[..]);

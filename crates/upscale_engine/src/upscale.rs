@@ -15,6 +15,7 @@ use crate::network::PICTURE;
 use crate::plan::{Method, Plan, PlanLayer};
 use crate::run::{Cancelled, Sink, run};
 use crate::schedule::{Extent, Schedule, tiles_beside};
+use crate::stagger::{STAGGERED_FROM, rises};
 use crate::winograd::{POSITIONS, TILE};
 
 /// Memory for the maps of one strip. With the source, the output and the threads' own memory, network S stays
@@ -81,7 +82,11 @@ fn upscale_in_blocks(
         let end = (start + block).min(height);
         let above = start.saturating_sub(halo);
         let crop = rows_of(source, above..(end + halo).min(height));
-        let cut = Cut::new(plan, grid(plan, &crop), threads, MAP_BYTES_MAX);
+        let cut = Cut {
+            // As the whole picture's.
+            is_staggered: grid(plan, source).1 >= STAGGERED_FROM,
+            ..Cut::new(plan, grid(plan, &crop), threads, MAP_BYTES_MAX)
+        };
         let wanted = (start - above) * scale..(end - above) * scale;
         let mut kept = |rows: Rows<'_>| match part(rows, &wanted) {
             None => ControlFlow::Continue(()),
@@ -168,6 +173,7 @@ pub(crate) struct Cut {
     pub(crate) strip_tiles: usize,
     pub(crate) rest: usize,
     pub(crate) leaves_out: bool,
+    pub(crate) is_staggered: bool,
 }
 
 impl Cut {
@@ -209,6 +215,7 @@ impl Cut {
             strip_tiles: cached_columns(plan, (columns, height)).next_multiple_of(segment_tiles),
             rest,
             leaves_out: true,
+            is_staggered: height >= STAGGERED_FROM,
         };
         let mut bytes = cut.bytes(plan, (width, height));
         while cut.strip_tiles > segment_tiles && bytes > map_bytes_max {
@@ -231,11 +238,11 @@ impl Cut {
         let columns = width.div_ceil(TILE);
         let start = (columns / 2).min(columns - self.strip_tiles.min(columns));
         let start = start / self.segment_tiles * self.segment_tiles;
-        let extent = self.extent((width, height), start);
+        let extent = self.extent(plan, (width, height), start);
         Job::bytes(plan, &Schedule::new(plan, &extent), &extent)
     }
 
-    fn extent(&self, (width, height): (usize, usize), start: usize) -> Extent {
+    fn extent(&self, plan: &Plan, (width, height): (usize, usize), start: usize) -> Extent {
         Extent {
             width,
             height,
@@ -245,6 +252,7 @@ impl Cut {
             task_rows: self.task_rows,
             rest: self.rest,
             leaves_out: self.leaves_out,
+            rises: rises(plan, self.is_staggered),
         }
     }
 }
@@ -261,7 +269,8 @@ pub(crate) fn run_strips(
     let starts: Vec<usize> = (0..grid.0.div_ceil(TILE))
         .step_by(cut.strip_tiles)
         .collect();
-    let tile_rows = cut.extent(grid, 0).tile_rows(plan.last_factor());
+    let extent = cut.extent(plan, grid, 0);
+    let tile_rows = extent.tile_rows(plan, plan.maps.len() - 1);
     let places = match starts.len() {
         1 => (2 * cut.band + 2).min(tile_rows),
         _ => tile_rows,
@@ -271,7 +280,7 @@ pub(crate) fn run_strips(
     let output = Output::new(places, TILE * plan.shuffle, row_len, segment);
     let mut sink = Some(sink);
     for &start in &starts {
-        let extent = cut.extent(grid, start);
+        let extent = cut.extent(plan, grid, start);
         let schedule = Schedule::new(plan, &extent);
         let job = Job::new(plan, source, extent, schedule, &output);
         let is_last = starts.last() == Some(&start);
@@ -320,21 +329,29 @@ mod tests {
         let exact =
             exact.map(|(name, shape, scale)| (name, Plan::new(&shape.network(scale, 5), kernels)));
         for (name, plan) in exact.chain([("compact in words", fast)]) {
-            let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
-            let expected = run_cut(&plan, &source, 1, &whole);
-            for (segment_tiles, band, strip) in
-                [(1, 1, 23_usize), (5, 2, 10), (7, 3, 7), (4, 64, 12)]
-            {
-                let cut = Cut {
-                    segment_tiles,
-                    band,
-                    task_rows: 1,
-                    strip_tiles: strip.next_multiple_of(segment_tiles),
-                    rest: 1 + band,
-                    leaves_out: true,
+            for is_staggered in [false, true] {
+                let whole = Cut {
+                    is_staggered,
+                    ..Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX)
                 };
-                let given = run_cut(&plan, &source, 3, &cut);
-                assert!(given == expected, "{name} {cut:?}");
+                let expected = run_cut(&plan, &source, 1, &whole);
+                for (segment_tiles, band, strip, task_rows) in [
+                    (1, 1, 23_usize, 1),
+                    (5, 2, 10, 2),
+                    (7, 3, 7, 1),
+                    (4, 64, 12, 3),
+                ] {
+                    let cut = Cut {
+                        segment_tiles,
+                        band,
+                        task_rows,
+                        strip_tiles: strip.next_multiple_of(segment_tiles),
+                        rest: 1 + band,
+                        ..whole
+                    };
+                    let given = run_cut(&plan, &source, 3, &cut);
+                    assert!(given == expected, "{name} {cut:?}");
+                }
             }
         }
     }

@@ -172,9 +172,7 @@ impl Balance {
                 add_share(&mut weights, share, &row.weights);
             });
         }
-        for (pixel, weight) in sums.chunks_exact_mut(channels).zip(&weights) {
-            pixel.iter_mut().for_each(|sum| *sum /= weight);
-        }
+        by_pixel(&mut sums, channels, &weights, |sum, weight| sum / weight);
         stretch(&sums, channels, self.scale)
     }
 
@@ -206,18 +204,36 @@ fn add_share(sums: &mut [f32], share: f32, row: &[f32]) {
 fn gather(source: &Pixels, y: usize, found: &[f32]) -> Gathered {
     let channels = source.channels();
     let own = smoothness(source, y);
-    let mut differences: Vec<f32> = source.row(y).iter().map(|code| light(*code)).collect();
-    for (difference, found) in differences.iter_mut().zip(found) {
-        *difference -= found;
-    }
-    for (pixel, weight) in differences.chunks_exact_mut(channels).zip(&own) {
-        pixel
-            .iter_mut()
-            .for_each(|difference| *difference *= weight);
-    }
+    let mut differences = source.row(y).to_vec();
+    widened(|| {
+        for (code, found) in differences.iter_mut().zip(found) {
+            *code = light(*code) - found;
+        }
+    });
+    by_pixel(&mut differences, channels, &own, |sum, weight| sum * weight);
     Gathered {
         sums: under_triangle(&differences, channels),
         weights: under_triangle(&own, 1),
+    }
+}
+
+/// Every sample joined with its pixel's own number.
+fn by_pixel(samples: &mut [f32], channels: usize, own: &[f32], join: impl Fn(f32, f32) -> f32) {
+    widened(|| match channels {
+        1 => join_pixels::<1>(samples, own, join),
+        _ => join_pixels::<3>(samples, own, join),
+    });
+}
+
+#[inline(always)]
+fn join_pixels<const CHANNELS: usize>(
+    samples: &mut [f32],
+    own: &[f32],
+    join: impl Fn(f32, f32) -> f32,
+) {
+    let (pixels, _) = samples.as_chunks_mut::<CHANNELS>();
+    for (pixel, own) in pixels.iter_mut().zip(own) {
+        *pixel = pixel.map(|sample| join(sample, *own));
     }
 }
 
@@ -227,26 +243,24 @@ fn under_triangle(row: &[f32], channels: usize) -> Vec<f32> {
     let margin = RADIUS * channels;
     let mut padded = vec![0.0; row.len() + 2 * margin];
     padded[margin..][..row.len()].copy_from_slice(row);
-    boxed(&boxed(&padded, channels), channels)
+    match channels {
+        1 => boxed::<1>(&boxed::<1>(&padded)),
+        _ => boxed::<3>(&boxed::<3>(&padded)),
+    }
 }
 
 /// Sums of `RADIUS + 1` pixels in a row; `RADIUS` pixels fewer. In 64 bits, so that what a running sum takes in it also
-/// loses again.
-fn boxed(row: &[f32], channels: usize) -> Vec<f32> {
-    let reach = (RADIUS + 1) * channels;
-    let mut sums = vec![0.0; row.len() - RADIUS * channels];
-    for c in 0..channels {
-        let mut sum: f64 = row[c..reach]
-            .iter()
-            .step_by(channels)
-            .copied()
-            .map(f64::from)
-            .sum();
-        sums[c] = sum as f32;
-        for at in (c + channels..sums.len()).step_by(channels) {
-            sum += f64::from(row[at + reach - channels]) - f64::from(row[at - channels]);
-            sums[at] = sum as f32;
-        }
+/// loses again. All channels of a pixel at once: each sum waits for the one before.
+fn boxed<const CHANNELS: usize>(row: &[f32]) -> Vec<f32> {
+    let (pixels, _) = row.as_chunks::<CHANNELS>();
+    let (first, _) = pixels.split_at(RADIUS + 1);
+    let mut sum: [f64; CHANNELS] =
+        array::from_fn(|c| first.iter().map(|pixel| f64::from(pixel[c])).sum());
+    let mut sums = Vec::with_capacity(row.len() - RADIUS * CHANNELS);
+    sums.extend(sum.map(|sum| sum as f32));
+    for (gone, new) in pixels.iter().zip(&pixels[RADIUS + 1..]) {
+        sum = array::from_fn(|c| sum[c] + (f64::from(new[c]) - f64::from(gone[c])));
+        sums.extend(sum.map(|sum| sum as f32));
     }
     sums
 }
@@ -254,25 +268,38 @@ fn boxed(row: &[f32], channels: usize) -> Vec<f32> {
 /// Of every pixel of row `y`: 1 where the source is smooth, falling with the largest difference to its four
 /// neighbours.
 fn smoothness(source: &Pixels, y: usize) -> Vec<f32> {
-    let channels = source.channels();
     let row = source.row(y);
     let mut largest = vec![0.0_f32; row.len()];
-    for other in [
+    let beside = [
         source.row(y.saturating_sub(1)),
         source.row((y + 1).min(source.height() - 1)),
-    ] {
-        widen(&mut largest, row, other);
-    }
+    ];
+    let channels = source.channels();
     let (left, right) = (&row[..row.len() - channels], &row[channels..]);
-    widen(&mut largest[..left.len()], left, right);
-    widen(&mut largest[channels..], right, left);
-    largest
-        .chunks_exact(channels)
-        .map(|pixel| pixel.iter().fold(0.0_f32, |most, sample| most.max(*sample)))
-        .map(|most| 1.0 / (1.0 + (most / EDGE) * (most / EDGE)))
+    widened(|| {
+        for other in beside {
+            widen(&mut largest, row, other);
+        }
+        widen(&mut largest[..left.len()], left, right);
+        widen(&mut largest[channels..], right, left);
+        match channels {
+            1 => smooth_shares::<1>(&largest),
+            _ => smooth_shares::<3>(&largest),
+        }
+    })
+}
+
+#[inline(always)]
+fn smooth_shares<const CHANNELS: usize>(largest: &[f32]) -> Vec<f32> {
+    let (pixels, _) = largest.as_chunks::<CHANNELS>();
+    let most = pixels
+        .iter()
+        .map(|pixel| pixel.iter().fold(0.0_f32, |most, sample| most.max(*sample)));
+    most.map(|most| 1.0 / (1.0 + (most / EDGE) * (most / EDGE)))
         .collect()
 }
 
+#[inline(always)]
 fn widen(largest: &mut [f32], row: &[f32], other: &[f32]) {
     for ((most, a), b) in largest.iter_mut().zip(row).zip(other) {
         *most = most.max((a - b).abs());
@@ -314,26 +341,36 @@ fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize) -> Vec<f32> 
 
 /// Of every pixel of row `y`: whether the result stays white where it and all eight around it are pure white, or black.
 fn pure_pixels(source: &Pixels, y: usize) -> Vec<Option<bool>> {
-    let (width, channels) = (source.width(), source.channels());
-    let rows = y.saturating_sub(1)..(y + 2).min(source.height());
-    let pure_column = |x: usize, test: fn(&f32) -> bool| {
-        rows.clone().all(|row| {
-            source.row(row)[x * channels..(x + 1) * channels]
-                .iter()
-                .all(test)
-        })
-    };
-    let mut pure = vec![None; width];
-    for (white, test) in [(true, is_white as fn(&f32) -> bool), (false, is_black)] {
-        let columns: Vec<bool> = (0..width).map(|x| pure_column(x, test)).collect();
-        for (x, level) in pure.iter_mut().enumerate() {
-            let around = &columns[x.saturating_sub(1)..(x + 2).min(width)];
-            if around.iter().all(|pure| *pure) {
-                *level = Some(white);
-            }
+    let mut pure = vec![None; source.width()];
+    mark(&mut pure, true, &pure_columns(source, y, is_white));
+    mark(&mut pure, false, &pure_columns(source, y, is_black));
+    pure
+}
+
+/// Of every column: whether all samples of row `y` and of the two beside it pass.
+fn pure_columns(source: &Pixels, y: usize, passes: impl Fn(&f32) -> bool) -> Vec<bool> {
+    let channels = source.channels();
+    let mut pure = vec![true; source.width()];
+    // Most rows of a photograph have nothing pure: then their neighbours are not looked at.
+    for row in [y, y.saturating_sub(1), (y + 1).min(source.height() - 1)] {
+        for (pixel, pure) in source.row(row).chunks_exact(channels).zip(&mut pure) {
+            *pure = *pure && pixel.iter().all(&passes);
+        }
+        if !pure.contains(&true) {
+            break;
         }
     }
     pure
+}
+
+fn mark(pure: &mut [Option<bool>], white: bool, columns: &[bool]) {
+    let width = columns.len();
+    for (x, level) in pure.iter_mut().enumerate() {
+        let around = &columns[x.saturating_sub(1)..(x + 2).min(width)];
+        if around.iter().all(|pure| *pure) {
+            *level = Some(white);
+        }
+    }
 }
 
 fn keep_pure(pure: &[Option<bool>], block_samples: usize, row: &mut [f32]) {

@@ -43,7 +43,7 @@ impl<'a> Windows<'a> {
             let first = job.place(job.plan.factors[map], x) - around / 2;
             let leases: Vec<_> = match layer.is_wide() {
                 true => job.window(layer, map, span.tile_row).into(),
-                false => job.rows(map, span.tile_row).into(),
+                false => job.rows(layer, map, span.tile_row).into(),
             };
             let leases = leases.into_iter().take(count);
             if !has_scaled {
