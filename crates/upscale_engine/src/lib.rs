@@ -52,6 +52,8 @@ mod stagger;
 mod task;
 mod tiles;
 #[cfg(test)]
+mod traffic;
+#[cfg(test)]
 mod trials;
 mod turned;
 mod upscale;

@@ -1,9 +1,9 @@
 //! Who computes what when, and where it is kept: settled before a picture is begun, the same for any thread count.
 //!
 //! The layers are run depth first over bands of rows. A band enters at the picture; every layer follows as far
-//! as its inputs allow (a 3x3 layer stays one row of tiles behind), so between two bands a layer keeps only the
-//! rows that its readers have not done with: 7 for a 3x3 layer. Tiles lie on one grid over the whole picture,
-//! whatever the band: that is why bands, strips and threads cannot change a bit of the output.
+//! as its inputs allow (a 3x3 layer stays a row behind, a row of tiles where all maps' tiles lie on one grid: `stagger.rs`),
+//! so between two bands a layer keeps only the rows that its readers have not done with. The tiles of a map lie on one
+//! grid over the whole picture, whatever the band: that is why bands, strips and threads cannot change a bit of the output.
 //!
 //! A network may be cut into *sections*: each is run over all rows before the next begins, and only inside it layers
 //! follow each other closely. Over 351 layers that stay one row of tiles behind each other, the rows in between would

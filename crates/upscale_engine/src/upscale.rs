@@ -242,7 +242,12 @@ impl Cut {
         Job::bytes(plan, &Schedule::new(plan, &extent), &extent)
     }
 
-    fn extent(&self, plan: &Plan, (width, height): (usize, usize), start: usize) -> Extent {
+    pub(crate) fn extent(
+        &self,
+        plan: &Plan,
+        (width, height): (usize, usize),
+        start: usize,
+    ) -> Extent {
         Extent {
             width,
             height,
