@@ -2,6 +2,8 @@
 //! JPEG may have been saved again more finely; both leave the lattice of 8 x 8 blocks behind, and the lattice is
 //! looked for here. Where it is found, no one knows how coarse the tables were: the networks are told so.
 
+use std::array;
+
 use upscale_core::Compression;
 use upscale_simd::widened;
 
@@ -115,21 +117,32 @@ fn transposed(plane: &[f32], width: usize) -> Vec<f32> {
 /// Counts, for each of the eight places that a block's edge can have in a row, how often the picture's step there is
 /// greater than all around it; where there is no lattice all places are alike.
 fn line(plane: &[f32], width: usize) -> Line {
-    let (mut votes, mut chances) = ([0u32; BLOCK], [0u32; BLOCK]);
+    let mut votes = [0u32; BLOCK];
     let mut bends = vec![0.0; width - 3];
+    let mut steps = vec![0; bends.len() - 2 * REACH];
     for row in plane.chunks_exact(width) {
-        // A step beyond the slope around it: that of a smooth gradient is 0.
-        widened(|| find_bends([row, &row[1..], &row[2..], &row[3..]], &mut bends));
-        for (start, around) in bends.windows(2 * REACH + 1).enumerate() {
-            // `bends[i]` is the step between pixels i + 1 and i + 2.
-            let place = (start + REACH + 2) % BLOCK;
-            chances[place] += 1;
-            votes[place] += u32::from(is_step(around));
+        widened(|| {
+            // A step beyond the slope around it: that of a smooth gradient is 0.
+            find_bends([row, &row[1..], &row[2..], &row[3..]], &mut bends);
+            find_steps(array::from_fn(|at| &bends[at..]), &mut steps);
+        });
+        for (at, is_step) in steps.iter().enumerate() {
+            votes[place_of(at)] += u32::from(*is_step);
         }
     }
-    standing_out(std::array::from_fn(|place| {
-        (f64::from(votes[place]), f64::from(chances[place].max(1)))
+    let mut chances = [0.0; BLOCK];
+    for at in 0..steps.len() {
+        chances[place_of(at)] += (plane.len() / width) as f64;
+    }
+    standing_out(array::from_fn(|place| {
+        (f64::from(votes[place]), chances[place].max(1.0))
     }))
+}
+
+/// Which of the places of a block's edge the middle of the bends from `at` on is: `bends[i]` is the step between pixels i + 1
+/// and i + 2.
+fn place_of(at: usize) -> usize {
+    (at + REACH + 2) % BLOCK
 }
 
 #[inline(always)]
@@ -139,15 +152,19 @@ fn find_bends([a, b, c, d]: [&[f32]; 4], bends: &mut [f32]) {
     }
 }
 
-fn is_step(around: &[f32]) -> bool {
-    let step = around[REACH];
-    let greatest = around
-        .iter()
-        .enumerate()
-        .all(|(at, other)| at == REACH || *other < step);
-    // An edge between two flat fields was drawn: what a compressor left has some ripple near it.
-    let ripple = around[0].max(around[1]).max(around[5]).max(around[6]);
-    greatest && step > STEP_MIN && step < STEP_MAX && ripple > STEP_MIN
+/// 1 where a bend is greater than the three on either side: `around` begin one after the other. No branches, so that the
+/// compiler makes vectors of it.
+#[inline(always)]
+fn find_steps(around: [&[f32]; 2 * REACH + 1], steps: &mut [u8]) {
+    let [a, b, c, middle, d, e, f] = around.map(|bends| &bends[..steps.len()]);
+    for (at, is_step) in steps.iter_mut().enumerate() {
+        let step = middle[at];
+        let beside = a[at].max(b[at]).max(c[at]).max(d[at]).max(e[at]).max(f[at]);
+        // An edge between two flat fields was drawn: what a compressor left has some ripple near it.
+        let ripple = a[at].max(b[at]).max(e[at]).max(f[at]);
+        let is_within = (step > STEP_MIN) & (step < STEP_MAX);
+        *is_step = u8::from((beside < step) & is_within & (ripple > STEP_MIN));
+    }
 }
 
 /// Votes and chances by place.
