@@ -100,7 +100,7 @@ pub(crate) fn row<L: Lanes>(
 ) {
     let (job, span, layer, direct) = of;
     let tiles = &TileArea {
-        rows: span.tile_row..span.tile_row + 1,
+        rows: span.tile_rows(),
         columns: tiles.clone(),
     };
     let Some(scale) = job.plan.packed[layer.output] else {

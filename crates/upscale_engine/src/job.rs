@@ -70,6 +70,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    pub(crate) fn tile_rows(&self) -> Range<usize> {
+        self.tile_row..self.tile_row + self.row_count
+    }
+
     /// The same segment of the `index`-th row of tiles alone.
     pub(crate) fn row(&self, index: usize) -> Self {
         Self {

@@ -49,6 +49,11 @@ impl Extent {
         (tile_row * TILE) as isize - self.rises[layer.output] as isize
     }
 
+    /// Rows of a layer's row of tiles that lie above the picture.
+    pub(crate) fn rows_above(&self, layer: &PlanLayer, tile_row: usize) -> usize {
+        (-self.top(layer, tile_row)).max(0) as usize
+    }
+
     /// Pixel rows of rows of tiles that lie in the picture.
     pub(crate) fn pixel_rows(&self, layer: &PlanLayer, tile_rows: Range<usize>) -> Range<usize> {
         let height = self.height * layer.factor;

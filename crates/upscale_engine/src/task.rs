@@ -83,16 +83,9 @@ fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: 
 
 /// The segment's pixel rows of one row of tiles of the layer's output that lie in the picture.
 fn output_rows<'a>(job: &'a Job<'_>, span: &Span, layer: &PlanLayer) -> Vec<WriteLease<'a>> {
-    let rows = job
-        .extent
-        .pixel_rows(layer, span.tile_row..span.tile_row + 1);
+    let rows = job.extent.pixel_rows(layer, span.tile_rows());
     rows.map(|y| job.write(layer.output, y, span.segment))
         .collect()
-}
-
-/// Rows of one row of tiles that lie above the picture.
-fn rows_above(job: &Job<'_>, span: &Span, layer: &PlanLayer) -> usize {
-    (-job.extent.top(layer, span.tile_row)).max(0) as usize
 }
 
 fn columns(job: &Job<'_>, span: &Span) -> (Range<usize>, Range<usize>) {
@@ -128,7 +121,7 @@ fn direct<L: Lanes>(
     let mut made: Vec<&mut [f32]> = numbers.chunks_mut(row_len).collect();
     picture_rows(lanes, (job, span, layer), scratch, &pixels, &mut made);
     let place = TileArea {
-        rows: span.tile_row..span.tile_row + 1,
+        rows: span.tile_rows(),
         columns: tiles,
     };
     let map = (layer.output, layer.channels);
@@ -183,7 +176,7 @@ fn point<L: Lanes>(lanes: L, job: &Job<'_>, span: &Span, layer: &PlanLayer) {
     let at = job.place_in_segment(pixels.start, span.segment) * layer.channels;
     let place = job.place(layer.factor, pixels.start);
     let joined = Joined::all(job, span, layer, (place, pixels.len()));
-    let above = rows_above(job, span, layer);
+    let above = job.extent.rows_above(layer, span.tile_row);
     for (row, output) in (above..).zip(&mut output_rows(job, span, layer)) {
         let output = &mut output[at..at + pixels.len() * layer.channels];
         let mut start = Start::Values(&layer.bias);
@@ -419,7 +412,8 @@ fn tiled<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, 
         let mut output = output_rows(job, span, layer);
         // Rows above the picture are computed like the others, and go nowhere.
         let row_len = pixels.len() * job.plan.pitch(layer.output);
-        let mut beyond = vec![0.0; rows_above(job, span, layer) * row_len];
+        let above = job.extent.rows_above(layer, span.tile_row);
+        let mut beyond = vec![0.0; above * row_len];
         let inside = output.iter_mut().map(|row| &mut row[at..]);
         let mut rows: Vec<&mut [f32]> = beyond.chunks_exact_mut(row_len).chain(inside).collect();
         let to = (place, &mut rows[..]);
@@ -490,8 +484,7 @@ fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, l
     let mut last = std::mem::replace(&mut scratch.last, Buffer::zeroed(0));
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
-        let one = span.tile_row..span.tile_row + 1;
-        let valid = job.extent.pixel_rows(layer, one).len();
+        let valid = job.extent.pixel_rows(layer, span.tile_rows()).len();
         let rows = last.chunks_mut(row_len).take(valid);
         let mut rows: Vec<&mut [f32]> = rows.collect();
         let to = (0, &mut rows[..]);

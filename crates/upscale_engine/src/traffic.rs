@@ -29,9 +29,9 @@ struct Passed {
 /// Least recently used goes first.
 struct Cache {
     room: usize,
-    turn: u64,
+    round: u64,
     held: HashMap<Key, (u64, usize, bool)>,
-    by_turn: BTreeMap<u64, Key>,
+    by_round: BTreeMap<u64, Key>,
     passed: Passed,
 }
 
@@ -39,18 +39,18 @@ impl Cache {
     fn new(room: usize) -> Self {
         Self {
             room,
-            turn: 0,
+            round: 0,
             held: HashMap::new(),
-            by_turn: BTreeMap::new(),
+            by_round: BTreeMap::new(),
             passed: Passed::default(),
         }
     }
 
     fn touch(&mut self, key: Key, bytes: usize, is_written: bool) {
-        self.turn += 1;
+        self.round += 1;
         let before = self.held.remove(&key);
         match before {
-            Some((turn, ..)) => drop(self.by_turn.remove(&turn)),
+            Some((round, ..)) => drop(self.by_round.remove(&round)),
             None => {
                 self.room = self.make_room(bytes);
                 match key.0 {
@@ -60,15 +60,15 @@ impl Cache {
             }
         }
         let is_dirty = is_written || before.is_some_and(|(.., is_dirty)| is_dirty);
-        self.held.insert(key, (self.turn, bytes, is_dirty));
-        self.by_turn.insert(self.turn, key);
+        self.held.insert(key, (self.round, bytes, is_dirty));
+        self.by_round.insert(self.round, key);
     }
 
     /// What room is left when `bytes` more are held.
     fn make_room(&mut self, bytes: usize) -> usize {
         let mut room = self.room;
         while room < bytes {
-            let Some((_, key)) = self.by_turn.pop_first() else {
+            let Some((_, key)) = self.by_round.pop_first() else {
                 return 0;
             };
             let Some((_, freed, is_dirty)) = self.held.remove(&key) else {
