@@ -128,7 +128,10 @@ impl<'a> Job<'a> {
         });
         let tiles = |map: Map| (columns(plan.factors[map]), extent.tile_rows(plan, map));
         let packed = Packed::new(&plan.packed, tiles);
-        let matrix = plan.layers.iter().map(PlanLayer::matrix).max().unwrap_or(1);
+        // Of those that are transformed: a 1x1 layer over four maps would make the room four times as large, all of it to be
+        // cleared.
+        let with_taps = plan.layers.iter().filter(|layer| layer.has_taps());
+        let matrix = with_taps.map(PlanLayer::matrix).max().unwrap_or(1);
         let weights_segment = WINDOW * matrix;
         Self {
             weights: SharedRows::new(WEIGHTS_SLOTS, WINDOW * weights_segment, 0, weights_segment),
