@@ -46,7 +46,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Tile columns of such a map.
+    /// Tile columns of a map that is `factor` times as wide as map 0.
     pub(crate) fn tile_columns(&self, factor: usize) -> usize {
         (self.width * factor).div_ceil(TILE)
     }
