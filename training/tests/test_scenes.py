@@ -25,7 +25,7 @@ from upscale_training.estimate import (
 )
 from upscale_training.fit_estimator import TOO_SOFT, misread
 from upscale_training.restore_bed import ROWS, Row
-from upscale_training.scenes import Scenes, kept_before, kinds_of, scene_groups, seen, silenced, surer
+from upscale_training.scenes import Scenes, kinds_of, scene_groups, seen, silenced, surer
 
 SHIPPED = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
 
@@ -203,26 +203,6 @@ def test_some_pictures_are_only_shrunk_and_softened(picture_folder, tmp_path):
     # The true margin of the original lies round it in place of its mirror image.
     inside = (..., slice(8, -8), slice(8, -8))
     assert torch.allclose(shot.small[inside], expected[inside], atol=1.0 / 255.0 + 1e-6)
-
-
-def test_some_camera_pictures_were_compressed_before_and_their_file_does_not_say_so(picture_folder, tmp_path):
-    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
-    camera = Camera(sharp=1.0, two_steps=0.0, quiet=1.0, sharpened=0.0)
-    scenes = Scenes(only_soft=0.0, compressed=0.0, kept=1.0, camera=camera)
-    shot = seen(pictures, np.random.default_rng(6), ["camera"] * 4, 64, scenes)
-    assert {tuple(one) for one in shot.file.tolist()} <= {CLEAN, UNKNOWN} and (shot.truth[:, 0] == 0.0).all()
-    never = seen(pictures, np.random.default_rng(6), ["camera"] * 4, 64, replace(scenes, kept=0.0))
-    assert torch.equal(shot.clean, never.clean) and not torch.equal(shot.small, never.small)
-
-
-def test_what_a_kept_jpeg_loses_is_little_at_every_size():
-    for seed in range(8):
-        # A lens softens before a camera compresses; colours of hard edges would lose more.
-        small = degrade.blur(batch(seed, 64), torch.tensor([1.0])).expand(2, -1, -1, -1)
-        again = [kept_before(small, np.random.default_rng(seed), Scenes()) for _ in "ab"]
-        assert again[0].shape == small.shape and torch.equal(*again)
-        lost = (again[0] - small).square().mean(dim=(1, 2, 3)).sqrt() * 255.0
-        assert (lost > 0.3).all() and (lost < 12.0).all(), lost
 
 
 def test_both_numbers_are_silent_in_three_scenes_of_ten():

@@ -45,8 +45,7 @@ AT_ONCE = 8
 DRAWN = 6
 # One scene in eight is kept to be judged by.
 HELD_OUT = 8
-# No kept JPEG in any of them: what ships was fitted without.
-MIXTURE = Scenes(clean=0.3, file=0.15, kept=0.0)
+MIXTURE = Scenes(clean=0.3, file=0.15)
 # Of a scene, by scale, in small pixels: what the training pictures have room for. Larger ones are read better.
 SIDES = {2: (64, 96, 128, 176, 224), 4: (64, 80, 96, 112)}
 # Scenes that are soft and nothing else, up to more than the mixture has: one for so many of it. Without them a picture
@@ -54,9 +53,7 @@ SIDES = {2: (64, 96, 128, 176, 224), 4: (64, 80, 96, 112)}
 SOFT = Scenes(clean=0.0, file=0.0, only_soft=1.0, only_soft_range=(0.3, 2.2))
 MIXED = 4
 # Scenes sharpened as a whole, more of them soft: one for so many others.
-SHARPENED = Scenes(
-    clean=0.0, file=0.0, only_soft=0.0, kept=0.0, camera=Camera(sharp=0.1, very_soft=0.4, whole_sharpened=1.0)
-)
+SHARPENED = Scenes(clean=0.0, file=0.0, only_soft=0.0, camera=Camera(sharp=0.1, very_soft=0.4, whole_sharpened=1.0))
 UNSHARPENED = 2
 # What it costs to call a noisy picture or a sharp one softer than it is, beside an error the other way. Most noisy
 # scenes are soft, so by errors that count alike sharp ones with noise read soft by .2 to .35 pixels; a network that

@@ -21,14 +21,11 @@ from .condition import SILENT, source_inputs, source_numbers, told
 from .data import Pictures
 from .estimate import Estimator, shares
 from .mixture import MILD, PLAIN, STRONG, Group, Mixture, some_kernels
-from .resize import resize_matrix
 
 SIDES = (64, 80, 96)
 KINDS = ("clean", "file", "camera")
-# Quality of a camera's files, and of those that were kept in a file without loss afterwards; by how much larger these
-# were then.
+# Quality of a camera's files.
 JPEG_RANGE = (30, 95)
-KEPT_RANGE, KEPT_LARGER = (75, 98), (1.0, 1.0, 1.25, 1.5, 2.0)
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,6 @@ class Scenes:
     file: float = 1.0 / 6.0
     # Of the camera's pictures that are compressed, and of those that were once more, larger, before.
     compressed: float = 0.5
-    # Of the camera's pictures that a JPEG held before: most PNG files of photographs began as one.
-    kept: float = 0.5
     # Of the camera's pictures that were only shrunk and softened: files from the web that someone enlarged or blurred.
     # By the shares a hundredth was like that without them; a run at 2x that gained elsewhere lost 0.4 to 0.9 dB there.
     only_soft: float = 0.15
@@ -140,40 +135,11 @@ def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Sc
         softened, known = softly_shrunk(big, draw, scale, scenes)
         small = torch.where(only_soft[:, None, None, None], softened, small)
         truth = torch.where(only_soft[:, None], known, truth)
-    kept = torch.from_numpy(draw.random(len(big)) < scenes.kept).to(big.device) & ~only_soft
-    small = torch.where(kept[:, None, None, None], kept_before(small, draw, scenes), small)
     inputs = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
     through = torch.from_numpy(draw.random(len(big)) < scenes.compressed).to(big.device) & ~only_soft
     packed, known = compressed(small, draw, *JPEG_RANGE, scenes)
     small = torch.where(through[:, None, None, None], packed, degrade.round_8bit(small))
     return small, torch.where(through[:, None], known, inputs), truth
-
-
-def kept_before(small: Tensor, draw: np.random.Generator, scenes: Scenes) -> Tensor:
-    """Behind a camera's JPEG, of this size or larger, and another program that saved it without loss; not rounded."""
-    side = small.shape[-1]
-    large = round(side * float(draw.choice(KEPT_LARGER)) / 16.0) * 16
-    quality = torch.from_numpy(draw.integers(KEPT_RANGE[0], KEPT_RANGE[1] + 1, len(small))).to(small.device)
-    return resized(shifted_jpeg(resized(small, large), draw, quality, halved_of(small, draw, scenes)), side)
-
-
-def resized(picture: Tensor, side: int) -> Tensor:
-    """Square pictures to `side` pixels by bicubic, as they are where that is their side."""
-    if picture.shape[-1] == side:
-        return picture
-    matrix = torch.from_numpy(resize_matrix(picture.shape[-1], side, "bicubic")).float().to(picture.device)
-    return matrix @ picture @ matrix.T
-
-
-def halved_of(small: Tensor, draw: np.random.Generator, scenes: Scenes) -> Tensor:
-    """Which files halve their colours, [n]."""
-    return torch.from_numpy(draw.random(len(small)) < scenes.mixture.halved).to(small.device)
-
-
-def shifted_jpeg(small: Tensor, draw: np.random.Generator, quality: Tensor, halved: Tensor) -> Tensor:
-    """A JPEG whose blocks do not begin where the picture does: it was cropped afterwards."""
-    shift = [int(one) for one in draw.integers(1, 8, 2)]
-    return degrade.jpeg(small.roll(shift, (2, 3)), quality, halved).roll([-one for one in shift], (2, 3))
 
 
 def softly_shrunk(big: Tensor, draw: np.random.Generator, scale: int, scenes: Scenes) -> tuple[Tensor, Tensor]:
@@ -190,16 +156,20 @@ def compressed(
     `most`, of all or of each."""
     size, device, mixture = len(small), small.device, scenes.mixture
     qualities = torch.from_numpy(draw.integers(least, most + 1, size))
-    halved = halved_of(small, draw, scenes).cpu()
+    halved = torch.from_numpy(draw.random(size) < mixture.halved)
     flatter = torch.from_numpy(draw.uniform(0.0, 0.6, size) * (draw.random(size) < 0.3)).float()[:, None, None]
     both = (condition.quality_table(table, qualities) for table in (condition.LUMA_TABLE, condition.CHROMA_TABLE))
     luma, chroma = (
         (table + flatter * (table.mean(dim=(1, 2), keepdim=True) - table)).round().clamp(min=1.0) for table in both
     )
     again = torch.from_numpy(draw.random(size) < mixture.twice).to(device)[:, None, None, None]
-    first = torch.from_numpy(draw.integers(40, 96, size)).to(device)
+    first, shift = (
+        torch.from_numpy(draw.integers(40, 96, size)).to(device),
+        [int(one) for one in draw.integers(1, 8, 2)],
+    )
     if again.any():
-        small = torch.where(again, shifted_jpeg(small, draw, first, halved.to(device)), small)
+        moved = degrade.jpeg(small.roll(shift, (2, 3)), first, halved.to(device)).roll([-one for one in shift], (2, 3))
+        small = torch.where(again, moved, small)
     packed = degrade.jpeg_by_tables(small, luma.to(device), chroma.to(device), halved.to(device))
     true = [condition.coarseness(table) for table in (luma, chroma)]
     inputs = [
