@@ -2,7 +2,7 @@
 
 `python -m upscale_training.look_blind draw PICTURES... --upscale PROGRAM --looks natural faithful --out FOLDER` shows
 of each picture where most is to be seen; `bicubic` counts as a look. `ours` is the first one. `--against PROGRAM` makes
-the second one, for old and new weights; pictures that both make alike are left out and named.
+the second one, for old and new weights: pictures that it makes alike are then left out and named.
 `python -m upscale_training.look_blind tally FOLDER ANSWERS` counts.
 """
 
@@ -62,7 +62,7 @@ def draw(arguments: argparse.Namespace) -> None:
     def found() -> Iterator[tuple[str, Picture, Picture]]:
         for index in chosen:
             name, ours, other = versions(programs, paths[index], arguments.looks, arguments.scale)
-            if np.array_equal(ours, other):
+            if arguments.against and np.array_equal(ours, other):
                 print(f"{name}: alike, left out")
             else:
                 yield name, ours, other

@@ -70,6 +70,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Its rows of tiles.
     pub(crate) fn tile_rows(&self) -> Range<usize> {
         self.tile_row..self.tile_row + self.row_count
     }

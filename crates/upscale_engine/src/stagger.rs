@@ -1,6 +1,6 @@
 //! Where the tiles of a map begin: each 3x3 layer's one row above those that it reads, so that it needs no row of tiles below
 //! its own. On one grid for all maps every layer stays six rows behind the one before, and a map that layers far apart read
-//! waits for all of them: of S's maps 504 rows are kept of a picture of 512, and 158 with tiles that are staggered.
+//! waits for all of them: S keeps 632 rows of maps of a picture of 512, and 183 with tiles that are staggered.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::plan::{Method, Plan, PlanLayer};
 use crate::schedule::Extent;
 use crate::winograd::TILE;
 
-/// Source rows from which on tiles are staggered: a row of tiles more, in every other layer, is 1 % of that, and below it all
-/// maps are small.
+/// Source rows from which on tiles are staggered: a row of tiles more, in every other layer, is 1 % of that. Below it squares
+/// have small maps; wide pictures keep all their rows.
 pub(crate) const STAGGERED_FROM: usize = 192;
 
 /// Rows of every map's first tiles that lie above the picture. None in the last map, whose tiles are the output's, nor in maps

@@ -184,3 +184,47 @@ fn standing_out(counts: [(f64, f64); BLOCK]) -> Line {
         excess: excess / (mean + 0.01),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`find_steps`] does, one place at a time.
+    fn is_step(around: &[f32]) -> bool {
+        let step = around[REACH];
+        let mut beside = around.iter().enumerate().filter(|(at, _)| *at != REACH);
+        let ripple = around[0].max(around[1]).max(around[5]).max(around[6]);
+        let is_within = step > STEP_MIN && step < STEP_MAX;
+        beside.all(|(_, other)| *other < step) && is_within && ripple > STEP_MIN
+    }
+
+    #[test]
+    fn steps_are_those_of_the_plain_form() {
+        let mut state = 1_u32;
+        let random = (0..20_000).map(|at| {
+            // xorshift32, George Marsaglia. Few values, so that neighbours are alike; some beyond both limits.
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            let flat = at % 50 < 10;
+            if flat {
+                0.0
+            } else {
+                (state >> 28) as f32 * 0.0115
+            }
+        });
+        let bends: Vec<f32> = random.collect();
+        let bends = [
+            bends,
+            vec![STEP_MIN, STEP_MAX, 0.0, 1.0, 0.0, STEP_MIN, 0.1],
+        ]
+        .concat();
+        let mut steps = vec![0; bends.len() - 2 * REACH];
+        find_steps(array::from_fn(|at| &bends[at..]), &mut steps);
+        let plain = bends
+            .windows(2 * REACH + 1)
+            .map(|around| u8::from(is_step(around)));
+        assert_eq!(steps, plain.collect::<Vec<_>>());
+        assert!(steps.iter().filter(|&&step| step == 1).count() > 300);
+    }
+}
