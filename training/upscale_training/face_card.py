@@ -28,7 +28,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 
 - file: {path.name}, {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}
 - shape, conditions and golden pair: as the general network's
-- trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock on a busy CPU
+- trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock
 - code at commit {current_commit()}
 
 ## Figures

@@ -38,6 +38,8 @@ from .weights import load_weights
 from .winograd import Winograd
 
 SCENES = Scenes()
+# What networks for clean pictures and JPEGs see, which hear nothing of noise and softness.
+FILES = Scenes(clean=0.5, file=0.5)
 # The groups of a step: who draws each, and of how many patches.
 Plan = list[tuple[Callable[..., Group], int]]
 
@@ -67,6 +69,8 @@ class Run:
         self.forward = torch.compile(self.network, dynamic=False) if compiled else self.network
         self.optimisers = optimisers(self.network, recipe)
         self.estimator = load_estimator(Path(recipe.estimator)).to(device) if recipe.estimator else None
+        if self.scenes is SCENES and not self.estimator:
+            self.scenes = FILES
         # A GPU takes all scenes at once, each patch under its own condition, and so does a compiled step (216 ms and
         # not 238 for 12 patches of 40 pixels); else a CPU is faster scene by scene, with the condition folded into the
         # weights (200 ms instead of 230 for 12 patches of 48 pixels).
