@@ -13,9 +13,9 @@ from PIL import Image
 from upscale_training import face_sheet
 from upscale_training.contact import LINE
 from upscale_training.data import read_picture
-from upscale_training.face_gates import DAMAGES, around, eye_band, grid
+from upscale_training.face_gates import DAMAGES, MARGIN_KEPT_MIN, around, eye_band, grid
 from upscale_training.faces import FaceRun, Faces, landmarks, read_portraits
-from upscale_training.identity import rank_one
+from upscale_training.identity import margins, rank_one
 from upscale_training.mixture import Group
 from upscale_training.recipe import Recipe
 from upscale_training.resize import resize_8bit
@@ -107,6 +107,19 @@ def test_a_face_is_nearest_to_itself_when_blurred_and_to_another_when_exchanged(
     blurred = [resize_8bit(resize_8bit(one, 68, 56), 275, 225) for one in people]
     assert rank_one(people, blurred) == 1.0
     assert rank_one(people, blurred[1:] + blurred[:1]) == 0.0
+
+
+def test_grain_hardly_changes_a_margin_and_a_quarter_of_another_face_does() -> None:
+    people = [person(seed) for seed in range(8)]
+    apart = margins(people, people)
+    noise = np.random.default_rng(1)
+    grainy = [np.clip(one + noise.normal(0.0, 2.0, one.shape), 0, 255).astype(np.uint8) for one in people]
+    assert (margins(people, grainy) / apart).min() > MARGIN_KEPT_MIN
+    mixed = [
+        (0.75 * one + 0.25 * other).astype(np.uint8)
+        for one, other in zip(people, [*people[1:], people[0]], strict=True)
+    ]
+    assert (margins(people, mixed) / apart).min() < MARGIN_KEPT_MIN
 
 
 def test_the_boxes_hold_the_landmarks() -> None:

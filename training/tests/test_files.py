@@ -77,7 +77,7 @@ def test_an_export_is_whole(conditioned, picture_folder, tmp_path):
 def test_a_mix_lies_between_its_ends():
     start, end = stirred(tier("f", 2)), stirred(TOLD)
     torch.nn.init.normal_(end.cond[2].bias)
-    half = mixed(end.state_dict(), start, 0.5)
+    half = mixed(end.state_dict(), start, 0.5, start)
     for key, value in end.state_dict().items():
         other = start.state_dict().get(key, torch.zeros_like(value) if key.startswith("cond.2.") else value)
         torch.testing.assert_close(half[key], (value + other) / 2)

@@ -23,7 +23,7 @@ from .evaluate import table
 from .look_gates import LOOKS
 from .network import Architecture, Network, between, cubic_kernel, in_bytes
 from .recipe import Recipe
-from .train import averaged
+from .train import averaged, described
 from .weights import CONDITIONS, load_weights, save_weights
 
 SHRUNK = "Shrunk nine times in ten by antialiased bicubic, else by Lanczos3, box or linear kernels"
@@ -87,16 +87,18 @@ def save_golden(network: Network, path: Path) -> None:
     save_file(tensors, path)
 
 
-def mixed(average: dict[str, torch.Tensor], start: Network, share: float) -> dict[str, torch.Tensor]:
-    """`share` of the trained weights and the rest of those that training started from, which is of the same shape.
+def mixed(average: dict[str, torch.Tensor], start: Network, share: float, base: Network) -> dict[str, torch.Tensor]:
+    """`base`, mostly the start itself, and `share` of what training changed in the start; all are of the same shape.
 
-    Between the two lie networks that keep more of what the start knew (Wortsman et al. 2022). What the start did
-    not have, the condition, counts as zero there.
+    Between the two lie networks that keep more of what the start knew (Wortsman et al. 2022), and what was learned
+    holds on a neighbour of the start too (Ilharco et al. 2023). What the start did not have, the condition, counts as
+    zero there.
     """
-    old, mixed = start.state_dict(), dict(average)
+    old, onto, mixed = start.state_dict(), base.state_dict(), dict(average)
     for key, value in average.items():
         if key in old or key.startswith("cond.2."):
-            mixed[key] = torch.lerp(old.get(key, torch.zeros_like(value)), value, share)
+            nothing = torch.zeros_like(value)
+            mixed[key] = onto.get(key, nothing) + share * (value - old.get(key, nothing))
     return mixed
 
 
@@ -115,10 +117,12 @@ def export(
     share: float = 1.0,
     mixed_into: Path | None = None,
     name: str = "",
+    onto: Path | None = None,
 ) -> tuple[Path, Recipe, dict]:
     """Writes `<name>.safetensors` and `<name>.golden.safetensors` from the checkpoint's averaged weights.
 
-    `name` is the recipe's where none is given.
+    `name` is the recipe's where none is given. A `share` of what was learned since `start` is added to the weights
+    `onto`, mostly `start` itself.
 
     Weights that are `mixed_into` those of another file ship without its condition; their golden pair is of the
     natural look.
@@ -127,8 +131,10 @@ def export(
     recipe = Recipe(**state["recipe"])
     recipe = replace(recipe, name=name or recipe.name)
     if start:
-        state["average"] = mixed(state["average"], load_weights(start)[0], share)
-        state["started_from"] += f", and mixed with it in the end: {share:g} of the trained weights"
+        base = onto or mixed_into or start
+        state["average"] = mixed(state["average"], load_weights(start)[0], share, load_weights(base)[0])
+        whose = "it" if base.read_bytes() == start.read_bytes() else described(str(base))
+        state["started_from"] += f", and added to {whose} in the end: {share:g} of what was learned"
     network = averaged(state)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{recipe.name}.safetensors"

@@ -54,10 +54,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--faces", type=Path, required=True, help="the folder trained on, for its sources")
     parser.add_argument("--gates", type=Path, help="what face_gates.py printed")
-    parser.add_argument("--start", type=Path, help="weights to mix in, those that training started from")
-    parser.add_argument("--share", type=float, default=1.0, help="of the trained weights, where --start is given")
+    parser.add_argument("--start", type=Path, help="weights that training started from, to add what was learned since")
+    parser.add_argument("--onto", type=Path, help="weights to add it to, where those are others")
+    parser.add_argument("--share", type=float, default=1.0, help="of what was learned, where --start is given")
+    parser.add_argument("--name", default="", help="of the files; the recipe's where none is given")
     arguments = parser.parse_args()
-    mixed = (arguments.start, arguments.share)
+    mixed = arguments.start, arguments.share, None, arguments.name, arguments.onto
     path, recipe, state = export(arguments.checkpoint, arguments.out, current_commit(), *mixed)
     gates = arguments.gates.read_text(encoding="utf-8") if arguments.gates else ""
     text = card(path, recipe, state, arguments.faces, gates)

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .evaluate import luma
+from .restore_bed import softened
 
 # Cells that a descriptor counts in, across and down.
 CELLS = (7, 8)
 ORIENTATIONS = 9
+# Patterns compare neighbours to the last bit: on smooth skin they are those of grain and blocks. Smoothed by a pixel,
+# 110 faces behind JPEG 30 (2x, without face_enhance) are .188 from the next person in the mean, the nearest .074; not
+# smoothed they are .135, and one is taken for another.
+SMOOTHED = 1.0
 
 
 def rank_one(gallery: list[NDArray], probes: list[NDArray]) -> float:
@@ -23,9 +28,18 @@ def rank_one(gallery: list[NDArray], probes: list[NDArray]) -> float:
     return float(((asked @ known.T).argmax(axis=1) == np.arange(len(probes))).mean())
 
 
-def describe(picture: NDArray[np.uint8]) -> NDArray:
+def margins(gallery: list[NDArray], probes: list[NDArray], sigma: float = SMOOTHED) -> NDArray:
+    """By how much each probe is more like its own portrait than like the next one, all smoothed by `sigma` pixels."""
+    known = np.stack([describe(picture, sigma) for picture in gallery])
+    alike = np.stack([describe(picture, sigma) for picture in probes]) @ known.T
+    own = alike.diagonal().copy()
+    np.fill_diagonal(alike, -np.inf)
+    return own - alike.max(axis=1)
+
+
+def describe(picture: NDArray[np.uint8], sigma: float = 0.0) -> NDArray:
     """A unit vector: cell by cell the patterns, then the gradients, each of length 1 before they are joined."""
-    plane = luma(picture)
+    plane = luma(softened(picture, sigma)) if sigma else luma(picture)
     both = [unit(np.sqrt(patterns(plane))), unit(np.sqrt(gradients(plane)))]
     return unit(np.concatenate(both))
 

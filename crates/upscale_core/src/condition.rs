@@ -69,11 +69,6 @@ const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
 const CAMERAS: Range<f32> = RESTORED_SOFTNESS_MIN..0.95;
 /// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
 const LARGE_FACES_SOFTNESS: f32 = 0.3;
-/// Pixels of softness between which less and less of a small face's picture shows, and what is left of it: on portraits blurred
-/// by 1 pixel all of the network's until 2026-11-27 was 0.39 dB further from the source than restoring alone, three quarters
-/// were 0.01 dB nearer. Of the one that ships three quarters are 0.59 dB nearer; all of it was not measured.
-const SOFT_FACES: [f32; 2] = [0.6, 0.9];
-const SOFT_FACES_SHARE: f32 = 0.75;
 
 impl Condition {
     /// The condition input that says nothing about the file.
@@ -162,15 +157,6 @@ impl Condition {
             estimate: self.estimate.map(softer),
             ..self
         }
-    }
-
-    /// How much of what the face network draws shows, 0..=1.
-    #[must_use]
-    pub fn small_faces_share(self) -> f32 {
-        let [start, end] = SOFT_FACES;
-        let softness = self.estimate.map_or(0.0, |estimate| estimate.softness);
-        let away = ((softness - start) / (end - start)).clamp(0.0, 1.0);
-        1.0 - away * (1.0 - SOFT_FACES_SHARE)
     }
 
     /// What networks of six inputs read: the four of [`Self::file_inputs`], then noise and softness, 0 where unknown.
@@ -375,17 +361,6 @@ mod tests {
             estimate: Some(estimate),
             ..Condition::CLEAN
         }
-    }
-
-    #[test]
-    fn less_of_a_small_face_shows_in_a_soft_picture() {
-        let share = |softness| reading(0.0, softness).small_faces_share();
-        assert_eq!(
-            [share(0.0), share(0.6), share(0.9), share(2.2)],
-            [1.0, 1.0, 0.75, 0.75]
-        );
-        assert!((share(0.75) - 0.875).abs() < 1e-6);
-        assert_eq!(Condition::UNKNOWN.small_faces_share(), 1.0);
     }
 
     #[test]

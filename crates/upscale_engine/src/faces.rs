@@ -52,17 +52,6 @@ struct Order<'a> {
     condition: Condition,
 }
 
-impl Order<'_> {
-    /// How much shows of that face, drawn as a face of that kind.
-    fn veil(&self, face: &Face, kind: Kind) -> Veil {
-        let veil = Veil::over(face, self.scale, kind);
-        match kind {
-            Kind::Small => veil.fainter(self.condition.small_faces_share()),
-            Kind::Large => veil,
-        }
-    }
-}
-
 impl FaceEnhancer {
     /// The networks that this program carries: the face networks for small faces, and for large ones those that restore, with
     /// all of their crisp weights. None where either do not ship.
@@ -125,7 +114,7 @@ impl FaceEnhancer {
             condition,
         };
         let kinds = [Kind::Small, Kind::Large];
-        let shows = |face: &Face, kind: &Kind| order.veil(face, *kind).shows();
+        let shows = |face: &Face, kind: &Kind| Veil::over(face, scale, *kind).shows();
         faces.retain(|face| kinds.iter().any(|kind| shows(face, kind)));
         let layers = kinds.map(|kind| self.layer(kind, &faces, order));
         Ok(EnhancedFaces {
@@ -138,7 +127,9 @@ impl FaceEnhancer {
     /// The faces of that kind.
     fn layer(&self, kind: Kind, faces: &[Face], order: Order<'_>) -> Result<Layer, UpscaleError> {
         let (width, height) = (order.source.width(), order.source.height());
-        let veiled = faces.iter().map(|face| (*face, order.veil(face, kind)));
+        let veiled = faces
+            .iter()
+            .map(|face| (*face, Veil::over(face, order.scale, kind)));
         let (faces, veils): (Vec<Face>, Vec<Veil>) =
             veiled.filter(|(_, veil)| veil.shows()).unzip();
         let areas = areas(&faces, width, height).into_iter();

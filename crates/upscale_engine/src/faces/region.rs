@@ -27,7 +27,7 @@ const SHARES: [Shares; 2] = [
     },
     Shares {
         face: 1.0,
-        eyes: 0.25,
+        eyes: 0.4,
         grows: 50.0..100.0,
     },
 ];
@@ -189,12 +189,6 @@ impl Veil {
         }
     }
 
-    /// The same with that share of it.
-    pub(super) fn fainter(mut self, share: f32) -> Self {
-        self.shares = self.shares.map(|one| one * share);
-        self
-    }
-
     /// Whether anything of the face's picture shows.
     pub(super) fn shows(&self) -> bool {
         self.shares.iter().any(|share| *share > 0.0)
@@ -300,7 +294,6 @@ mod tests {
         let veil = Veil::over(&face(10.0, 10.0, 20.0), Scale::X2, Kind::Small);
         let at_4x = Veil::over(&face(10.0, 10.0, 20.0), Scale::X4, Kind::Small);
         assert_eq!(at_4x.share(80, 90), SHARES[1].face);
-        assert_eq!(at_4x.fainter(0.5).share(80, 90), 0.5 * SHARES[1].face);
         assert_eq!(veil.share(20, 59), SHARES[0].face);
         assert_eq!(veil.share(40, 50), SHARES[0].face);
         // The area reaches from 5 to 35, in output pixels from 10 to 70.
