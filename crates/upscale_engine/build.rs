@@ -53,15 +53,20 @@ fn constant(name: &str, kind: &str, value: &str) -> String {
 
 /// A `Shipped` of the files that stand beside the weights.
 fn shipped(weights: &Path, name: &str) -> String {
-    let there = |path: PathBuf| match path.exists() {
-        true => format!("Some(include_bytes!({path:?}))"),
+    let there = |file: String| match weights.join(&file).exists() {
+        true => format!("Some({})", included(&file)),
         false => "None".to_owned(),
     };
     let crisp = match name.strip_prefix("restore") {
-        Some(scale) => there(file(weights, &format!("crisp{scale}"))),
+        Some(scale) => there(format!("crisp{scale}.safetensors")),
         None => "None".to_owned(),
     };
-    let ranges = there(weights.join(format!("{name}.ranges")));
-    let path = file(weights, name);
-    format!("Shipped {{ weights: include_bytes!({path:?}), crisp: {crisp}, ranges: {ranges} }}")
+    let ranges = there(format!("{name}.ranges"));
+    let weights = included(&format!("{name}.safetensors"));
+    format!("Shipped {{ weights: {weights}, crisp: {crisp}, ranges: {ranges} }}")
+}
+
+/// Its path is known to the compiler and not to this script: checkouts that share a target directory each read their own.
+fn included(file: &str) -> String {
+    format!("include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/weights/{file}\"))")
 }

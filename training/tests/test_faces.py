@@ -115,10 +115,8 @@ def test_grain_hardly_changes_a_margin_and_a_quarter_of_another_face_does() -> N
     noise = np.random.default_rng(1)
     grainy = [np.clip(one + noise.normal(0.0, 2.0, one.shape), 0, 255).astype(np.uint8) for one in people]
     assert (margins(people, grainy) / apart).min() > MARGIN_KEPT_MIN
-    mixed = [
-        (0.75 * one + 0.25 * other).astype(np.uint8)
-        for one, other in zip(people, [*people[1:], people[0]], strict=True)
-    ]
+    others = [*people[1:], people[0]]
+    mixed = [(0.75 * one + 0.25 * other).astype(np.uint8) for one, other in zip(people, others, strict=True)]
     assert (margins(people, mixed) / apart).min() < MARGIN_KEPT_MIN
 
 
