@@ -17,6 +17,7 @@ from upscale_training.muon import Muon
 from upscale_training.network import Network
 from upscale_training.recipe import Recipe, read_recipe
 from upscale_training.resize import resize_8bit, to_8bit
+from upscale_training.scenes import kinds_of
 from upscale_training.shard import write_shard
 from upscale_training.train import Run, cooling, main, train
 from upscale_training.weights import save_weights
@@ -149,6 +150,15 @@ def test_scenes_are_held_cut_into_patches_and_give_way_to_newer_ones(picture_fol
         False,
     ]
     assert run.step_on(pictures).isfinite()
+
+
+def test_a_network_that_hears_no_noise_is_held_clean_scenes_and_jpegs_alone(picture_folder, tmp_path):
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2, pages=3, resident=True)
+    run = Run(replace(TOLD, scenes=8, pool=16, batch=4), "cpu")
+    kinds = kinds_of(run.recipe.scenes, np.random.default_rng(1), run.scenes)
+    assert set(kinds) == {"clean", "file"}
+    (held, share), *others = run.groups(pictures)
+    assert (held.condition.shape, share, others) == ((4, 4), 1.0, [])
 
 
 def test_weights_of_one_shape_are_moved_together_as_each_would_be():
