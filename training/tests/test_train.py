@@ -152,8 +152,9 @@ def test_scenes_are_held_cut_into_patches_and_give_way_to_newer_ones(picture_fol
     assert run.step_on(pictures).isfinite()
 
 
+@pytest.mark.usefixtures("small_scenes")
 def test_a_network_that_hears_no_noise_is_held_clean_scenes_and_jpegs_alone(picture_folder, tmp_path):
-    pictures = Pictures(picture_folder, tmp_path / "cache", 2, pages=3, resident=True)
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2, resident=True)
     run = Run(replace(TOLD, scenes=8, pool=16, batch=4), "cpu")
     kinds = kinds_of(run.recipe.scenes, np.random.default_rng(1), run.scenes)
     assert set(kinds) == {"clean", "file"}
