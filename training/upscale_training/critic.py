@@ -47,11 +47,15 @@ def counting(clean: Tensor) -> Tensor:
     return power / (power + GRAIN**2)
 
 
-def shifted(pictures: list[Tensor], scale: int, draw: torch.Generator) -> list[Tensor]:
-    """The same window of each, off by less than one source pixel on each axis."""
-    y, x = (int(torch.randint(scale, (1,), generator=draw)) for _ in range(2))
-    height, width = (length - scale for length in pictures[0].shape[2:])
-    return [picture[:, :, y : y + height, x : x + width] for picture in pictures]
+def shifted(pictures: list[Tensor], scale: int, draw: torch.Generator | None) -> list[Tensor]:
+    """The same window of each, off by less than one source pixel on each axis; by the device's own generator if none
+    is given. The offsets never come to the processor: a recorded step (recorded.py) then draws new ones."""
+    device = pictures[0].device
+    rows, columns = (
+        torch.arange(length - scale, device=device) + torch.randint(scale, (1,), generator=draw, device=device)
+        for length in pictures[0].shape[2:]
+    )
+    return [picture.index_select(2, rows).index_select(3, columns) for picture in pictures]
 
 
 def preferred(one: Tensor, other: Tensor) -> Tensor:

@@ -45,21 +45,23 @@ class CrispRun(Run):
     """Asks photographs for contrast as the original has it, for no grid, and what a critic wants where the recipe has
     one; the other groups as ever."""
 
-    # The critic sees every step at another offset.
-    recordable = False
-
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
         self.critic = Critic().to(device) if recipe.critic else None
         if self.critic:
-            self.judging = torch.optim.Adam(self.critic.parameters(), lr=CRITIC_RATE, betas=(0.5, 0.99))
+            self.judging = critics_adam(self.critic)
 
-    def step_on(self, pictures: Pictures) -> Tensor:
+    @property
+    def recordable(self) -> bool:
+        """Not before the critic is heard: until then a step does something else."""
+        return not self.critic or self.step >= CRITIC_ALONE
+
+    def stepped(self, pictures: Pictures) -> Tensor:
         """The critic takes its step on the same pictures."""
         if not self.critic:
-            return super().step_on(pictures)
+            return super().stepped(pictures)
         self.judging.zero_grad()
-        loss = super().step_on(pictures)
+        loss = super().stepped(pictures)
         summed(self.critic, loss)
         self.judging.step()
         return loss
@@ -92,7 +94,7 @@ class CrispRun(Run):
     def judged(self, output: Tensor, group: Group) -> Tensor:
         """What the critic has against `output`, by its judgement and by what its layers see; leaves it the gradients
         of its own loss. For the first CRITIC_ALONE steps it learns and is not heard."""
-        scale, draw = self.recipe.scale, torch.Generator().manual_seed(self.step)
+        scale, draw = self.recipe.scale, None if output.is_cuda else torch.Generator().manual_seed(self.step)
         base = functional.pixel_shuffle(self.network.phases(group.small), scale)
         made, clean, base = shifted([output, group.clean, base], scale, draw)
         counts = counting(clean)
@@ -108,12 +110,22 @@ class CrispRun(Run):
         return preferred(judgement.float(), real.detach().float()) + unlike([one.float() for one in seen_made], seen)
 
 
+def critics_adam(critic: Critic) -> torch.optim.Adam:
+    """As `train.adam`, on a GPU with its state there."""
+    values = list(critic.parameters())
+    on_gpu = values[0].is_cuda
+    return torch.optim.Adam(values, lr=CRITIC_RATE, betas=(0.5, 0.99), fused=on_gpu, capturable=on_gpu)
+
+
 class DetailRun(CrispRun):
     """Half of the scenes are photographs and art, asked to be crisp; the others as the restoring network sees them.
 
     What the condition changes stays as it was: both networks follow one condition, and mixing their weights mixes
     what they do.
     """
+
+    # Two pools are refreshed between its steps.
+    recordable = False
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
