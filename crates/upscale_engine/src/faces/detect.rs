@@ -39,6 +39,10 @@ const SHARED_MAX: f32 = 0.5;
 /// Levels of noise from which on faces are looked for in a smoothed copy as well: the detector was trained on clean pictures.
 /// Not in the copy alone, which hides faces of 40 pixels: of 24 under noise of 5 it found 20, the picture itself 22.
 const SMOOTHED_NOISE_MIN: f32 = 4.0;
+/// Pixels of softness from which on they are looked for in a sharpened copy as well. Of 111 portraits shrunk by 4 and blurred by
+/// one pixel it took the faces found from 98 to 106, and in 700 photographs and paintings blurred alike from 80 to 93; the
+/// new ones looked at were faces.
+const SHARPENED_SOFTNESS_MIN: f32 = 0.5;
 
 /// The faces of a picture of 1 or 3 channels, the surest first.
 ///
@@ -53,9 +57,8 @@ pub fn find_faces(source: &Pixels, condition: Condition) -> Result<Vec<Face>, Up
     }
     let cascade = Cascade::read(DETECTOR_MODEL).map_err(|reason| UpscaleError::Face { reason })?;
     let mut faces = believed(&cascade, &plane);
-    let is_noisy = |estimate: Estimate| estimate.noise >= SMOOTHED_NOISE_MIN;
-    if condition.estimate.is_some_and(is_noisy) {
-        faces.extend(believed(&cascade, &plane.smoothed()));
+    if let Some(copy) = condition.estimate.and_then(|read| copy(&plane, read)) {
+        faces.extend(believed(&cascade, &copy));
         faces.sort_by(|one, other| other.score.total_cmp(&one.score));
         faces = apart(faces);
     }
@@ -65,6 +68,17 @@ pub fn find_faces(source: &Pixels, condition: Condition) -> Result<Vec<Face>, Up
         face.side *= pixel;
     }
     Ok(faces)
+}
+
+/// Where faces are looked for beside the picture itself; none where it reads clean and sharp.
+fn copy(plane: &Plane, read: Estimate) -> Option<Plane> {
+    let is_noisy = read.noise >= SMOOTHED_NOISE_MIN;
+    let is_soft = read.softness >= SHARPENED_SOFTNESS_MIN;
+    match (is_noisy, is_soft) {
+        (true, _) => Some(plane.smoothed()),
+        (false, true) => Some(plane.sharpened()),
+        (false, false) => None,
+    }
 }
 
 /// The faces that are found in the picture and again in its mirror image, without boxes in boxes.
@@ -179,6 +193,21 @@ mod tests {
         assert_eq!(inside(&at(10.0, 10.0, 40.0, 0.0), &picture), 1.0);
         assert_eq!(inside(&at(-10.0, 0.0, 40.0, 0.0), &picture), 0.75);
         assert_eq!(inside(&at(200.0, 0.0, 40.0, 0.0), &picture), 0.0);
+    }
+
+    #[test]
+    fn a_noisy_picture_is_smoothed_a_soft_one_sharpened() {
+        let picture = Plane::new(4, vec![9, 200, 30, 90, 50, 7, 120, 60]).unwrap();
+        let read = |noise, softness| Estimate {
+            noise,
+            softness,
+            ..Estimate::NONE
+        };
+        for soft in [0.0, 1.5] {
+            assert_eq!(copy(&picture, read(4.0, soft)), Some(picture.smoothed()));
+        }
+        assert_eq!(copy(&picture, read(3.9, 0.5)), Some(picture.sharpened()));
+        assert_eq!(copy(&picture, read(3.9, 0.49)), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! source's own noise and blocks do not count, an enlarged face may differ from its source by a few levels only, and by
 //! more where the source is noisy or soft; what is more is taken back.
 
-use upscale_core::{Condition, Pixels};
+use upscale_core::{Compression, Condition, Pixels};
 
 use super::enlarged;
 use super::mean::box_mean;
@@ -14,15 +14,25 @@ const DIFFERENCE_MAX: f32 = 3.0;
 const FOR_NOISE: f32 = 0.4;
 /// Levels more for a pixel of softness: an eye that becomes sharp again is darker than its source in the mean.
 const FOR_SOFTNESS: f32 = 3.0;
-/// Means are taken over 5 x 5 source pixels: noise of 5 levels has 1 left, the mean error of a JPEG block less.
+/// Levels more for the root of the mean of a JPEG's luma table. Of 60 portraits shrunk by 4 the smoothed means of the
+/// originals are in 5 % of all samples further from their JPEGs than 7.5 levels at quality 50 (a mean of 57.6), 9.7 at 30 and
+/// 3.5 at 90, in 1 % than 10.5, 13.6 and 5.0: held to three levels, even the truth was taken back.
+const FOR_TABLES: f32 = 1.0;
+/// Coarser tables than 8 bits can hold allow no more.
+const TABLE_MAX: f32 = 255.0;
+/// Means are taken over 5 x 5 source pixels: noise of 5 levels has 1 left.
 const RADIUS: usize = 2;
 
-/// How far the smoothed means may lie apart, in 0..1: a noisy or soft source proves less.
+/// How far the smoothed means may lie apart, in 0..1: a compressed, noisy or soft source proves less.
 fn allowed(condition: Condition) -> f32 {
-    let more = condition.estimate.map_or(0.0, |estimate| {
+    let damage = condition.estimate.map_or(0.0, |estimate| {
         FOR_NOISE * estimate.noise + FOR_SOFTNESS * estimate.softness
     });
-    (DIFFERENCE_MAX + more) / 255.0
+    let tables = match condition.compression {
+        Compression::Quantised { luma_mean, .. } => luma_mean.min(TABLE_MAX).sqrt(),
+        Compression::Lossless | Compression::Unknown => 0.0,
+    };
+    (DIFFERENCE_MAX + damage + FOR_TABLES * tables) / 255.0
 }
 
 /// Takes back what `face` (rows of `source.width() * factor` pixels) differs too much by, and clamps it to 0..1.
@@ -69,7 +79,7 @@ fn shrunk(face: &[f32], source: &Pixels, factor: usize) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use upscale_core::Estimate;
+    use upscale_core::{Estimate, Subsampling};
 
     use super::*;
 
@@ -113,10 +123,19 @@ mod tests {
             }),
             ..Condition::UNKNOWN
         };
+        let jpeg = Condition {
+            compression: Compression::Quantised {
+                luma_mean: 49.0,
+                chroma_mean: 100.0,
+                subsampling: Subsampling::Quarter,
+            },
+            ..Condition::CLEAN
+        };
         let cases = [
             (1, 4, Condition::UNKNOWN, 3.0),
             (3, 2, Condition::CLEAN, 3.0),
             (3, 4, spoilt, 10.0),
+            (3, 4, jpeg, 10.0),
         ];
         for (channels, factor, condition, levels) in cases {
             let source = source(channels);

@@ -118,6 +118,18 @@ impl Plane {
         }
     }
 
+    /// Every pixel three times as far from its smoothed self as it was: most of what a blur of one pixel takes is back.
+    pub(super) fn sharpened(&self) -> Self {
+        let smooth = self.smoothed();
+        let away = |(&pixel, &smooth): (&u8, &u8)| {
+            (3 * i16::from(pixel) - 2 * i16::from(smooth)).clamp(0, 255) as u8
+        };
+        Self {
+            luma: self.luma.iter().zip(&smooth.luma).map(away).collect(),
+            ..*self
+        }
+    }
+
     /// The square of `side` pixels at (`x`, `y`); black where it sticks out of the picture.
     pub(super) fn square(&self, x: i64, y: i64, side: usize) -> Self {
         let mut luma = vec![0; side * side];
@@ -210,6 +222,17 @@ mod tests {
             let even = Plane::new(width, vec![77; width * height]).unwrap();
             assert_eq!(even.smoothed(), even);
         }
+    }
+
+    #[test]
+    fn sharpening_takes_smoothing_from_both_sides_and_keeps_what_is_even() {
+        let edge = |x: usize| if x < 4 { 100 } else { 140 };
+        let picture = Plane::new(8, (0..16).map(|i| edge(i % 8)).collect()).unwrap();
+        let sharp = picture.sharpened();
+        assert_eq!(sharp.row(0), [100, 100, 100, 80, 160, 140, 140, 140]);
+        assert_eq!(sharp.row(0), sharp.row(1));
+        let checks = Plane::new(2, vec![0, 255, 255, 0]).unwrap();
+        assert_eq!(checks.sharpened(), checks);
     }
 
     #[test]
