@@ -104,6 +104,17 @@ def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):
 
 
 @pytest.mark.usefixtures("small_scenes")
+def test_of_what_is_held_one_half_is_photographs_asked_to_be_crisp(picture_folder, tmp_path):
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2, pages=3, resident=True)
+    run = DetailRun(replace(RECIPE, pool=8, reuse=2, batch=6), "cpu")
+    (photos, half), (every, other) = run.groups(pictures)
+    assert isinstance(photos, Photos) and not isinstance(every, Photos) and half == other == 0.5
+    assert len(photos.small) == len(every.small) == 3
+    assert list(run.pools) == ["photos", "all"] == [name for _, name, _ in run.held(pictures)]
+    assert run.step_on(pictures).isfinite()
+
+
+@pytest.mark.usefixtures("small_scenes")
 def test_only_the_other_half_draws_pages_and_diagrams(picture_folder, tmp_path, monkeypatch):
     pictures, run, drawn = Pictures(picture_folder, tmp_path / "cache", 2, pages=3), DetailRun(RECIPE, "cpu"), []
     patches = Pictures.patches

@@ -124,20 +124,20 @@ class DetailRun(CrispRun):
     what they do.
     """
 
-    # Two pools are refreshed between its steps.
-    recordable = False
-
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
         self.network.cond.requires_grad_(False)
+
+    def held(self, pictures: Pictures) -> list[tuple[Pictures, str, int]]:
+        half = self.recipe.scenes // 2
+        return [(pictures.textured_only(), "photos", half), (pictures, "all", half)]
 
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
         recipe = self.recipe
         if recipe.pool:
-            half = recipe.scenes // 2, recipe.batch // 2
-            photos = self.pooled(pictures.textured_only(), "photos", *half)
-            return [(Photos(**vars(photos)), 0.5), (self.pooled(pictures, "all", *half), 0.5)]
+            (photos, share), *others = super().groups(pictures)
+            return [(Photos(**vars(photos)), share), *others]
         draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
         asked = (count + 1) // 2
 

@@ -98,10 +98,15 @@ class Run:
 
     def replayed(self, pictures: Pictures) -> Tensor:
         """A step on patches of the scenes that are held, recorded at the first."""
-        self.refresh(pictures, "all", self.recipe.scenes)
+        for seen, name, scenes in self.held(pictures):
+            self.refresh(seen, name, scenes)
         if self.recorded is None:
             self.recorded = Recorded(lambda: self.stepped(pictures))
         return self.recorded()
+
+    def held(self, pictures: Pictures) -> list[tuple[Pictures, str, int]]:
+        """What a step's patches are cut from: of which pictures, under which name, how many new scenes at a time."""
+        return [(pictures, "all", self.recipe.scenes)]
 
     def stepped(self, pictures: Pictures) -> Tensor:
         for optimiser in self.optimisers:
@@ -118,7 +123,8 @@ class Run:
         rank, ranks = team()
         recipe = self.recipe
         if recipe.pool:
-            return [(self.pooled(pictures, "all", recipe.scenes, recipe.batch), 1.0)]
+            held = self.held(pictures)
+            return [(self.pooled(*one, recipe.batch // len(held)), 1.0 / len(held)) for one in held]
         if self.estimator:
             draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
             side = recipe.patch_side(self.step)
