@@ -17,7 +17,7 @@ from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, t
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.recipe import Recipe
-from upscale_training.spectrum import SPECTRUM, comb, lines, mirrored, standing_out
+from upscale_training.spectrum import SPECTRUM, comb, finest, lines, mirrored, standing_out, weaves
 
 SHAPE = {"channels": 6, "blocks": 2, "conditioned": True}
 ESTIMATOR = Path(__file__).parents[2] / "crates/upscale_image/weights/estimate.safetensors"
@@ -101,6 +101,19 @@ def test_pages_are_never_asked_for_contrast(picture_folder, tmp_path):
     assert run.step_on(pictures).isfinite()
     changed = {name for name, value in run.network.named_parameters() if (value != before[name]).any()}
     assert changed and not any(name.startswith("cond") for name in changed), "the condition does what it did"
+
+
+def test_a_weave_in_one_place_shows_where_hair_and_soft_waves_do_not():
+    y, x = np.mgrid[:96, :96]
+    waves, hair = 120 + 10 * np.sin(x / 7 + y / 11), 120 + 20 * np.sin(x / 2.2 + 0.3 * np.sin(y / 9))
+    dots = np.cos(2 * np.pi * x / 2.6) * np.cos(2 * np.pi * y / 2.6) * ((x > 40) & (y > 40))
+    assert max(finest(waves), finest(hair), finest(np.full((40, 40), 9.0))) < 0.01
+    assert 0.15 < finest(waves + 2 * dots) < finest(waves + 4 * dots) < 1.2
+
+    def price(plane: np.ndarray) -> float:
+        return float(weaves(torch.from_numpy(plane / 255.0).float().expand(1, 3, 96, 96), 4)[0])
+
+    assert max(price(waves), price(hair)) == 0.0 < 0.2 < price(waves + 4 * dots)
 
 
 @pytest.mark.usefixtures("small_scenes")

@@ -10,7 +10,7 @@ from upscale_training.large_face_gates import gates, line
 
 def mark(detail: tuple[float, float], back: float = 0.0, grid: float = 0.02) -> Mark:
     black = np.zeros((8, 8, 3), np.uint8)
-    return Mark(1, (30.0, 29.5), (28.0, 27.8), (40.0, 40.0 + back), grid, detail, 1.2, (black, black))
+    return Mark(1, (30.0, 29.5), (28.0, 27.8), (40.0, 40.0 + back), grid, 0.0, detail, 1.2, (black, black))
 
 
 def failed(damage: str, marks: list[Mark], ranks: list[float]) -> list[str]:
@@ -36,7 +36,7 @@ def test_each_fault_fails_its_own_gate() -> None:
 
 
 def test_a_sharper_face_may_be_further_from_a_source_that_it_nearly_was() -> None:
-    near = Mark(1, (30.0, 30.0), (28.0, 28.0), (60.0, 46.0), 0.0, (0.3, 0.5), 1.0, mark((0.0, 0.0)).pictures)
+    near = Mark(1, (30.0, 30.0), (28.0, 28.0), (60.0, 46.0), 0.0, 0.0, (0.3, 0.5), 1.0, mark((0.0, 0.0)).pictures)
     assert failed("clean", [near], [1.0, 1.0]) == []
 
 

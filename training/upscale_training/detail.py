@@ -23,7 +23,7 @@ from .data import Pictures
 from .mixture import Group
 from .recipe import Recipe
 from .scenes import scene_groups
-from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out
+from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out, weaves
 from .train import SCENES, Plan, Run, go_on, options, prepare, summed, team
 
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
@@ -87,6 +87,8 @@ class CrispRun(Run):
         if recipe.comb or recipe.lines:
             spectra = standing_out(output), standing_out(group.clean)
             loss = loss + recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
+        if recipe.weave:
+            loss = loss + recipe.weave * weaves(output, recipe.scale).mean()
         if recipe.critic:
             loss = loss + recipe.critic * self.judged(output, group)
         return loss + recipe.contrast * lacking(output, group.clean, recipe.scale, recipe.grid)

@@ -28,6 +28,7 @@ from .program import enlarged
 from .resize import resize_8bit
 from .restore_bed import softened
 from .restore_gates import fine
+from .spectrum import finest
 
 Picture = NDArray[np.uint8]
 
@@ -85,6 +86,9 @@ MARGIN_LOST_MAX = 0.005
 MARGIN_KEPT_MIN = 0.85
 # In levels of 255. A network that held every other gate had drawn 0.35 to 0.46 on skin (decision 12).
 GRID_MAX = 0.1
+# Of `spectrum.finest`, in the mean, by scale: at 2x the source itself holds as fine detail. Networks whose weave was
+# seen in hair have .16 to .21 at 4x.
+WEAVE_MAX = {2: 0.25, 4: 0.15}
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ class Mark:
     eyes: tuple[float, float]
     consistency: tuple[float, float]
     grid: float
+    weave: float
     # Fine detail in the face, 1 is the original's; and by how many levels of 255 the face differs on average.
     detail: tuple[float, float]
     change: float
@@ -150,6 +155,7 @@ def judge(program: Path, original: Picture, marks: NDArray, damage: str, scale: 
         marks_of(eye_band(marks)),
         (back[0], back[1]),
         grid(both, face, scale),
+        finest(luma(faces)),
         (plain_detail, detail),
         float(np.abs(lumas[2] - lumas[1]).mean()),
         both,
@@ -192,8 +198,8 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
     """The table, and each gate with whether it holds."""
     lines = [
         "| damage | found | box dB | improved | eyes not worse | consistency dB | rank 1 plain | rank 1 faces "
-        "| margin plain | faces | least kept | grid | fine detail plain | faces | change |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| margin plain | faces | least kept | grid | weave | fine detail plain | faces | change |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     gates = []
     gallery = [original for original, _ in people]
@@ -206,7 +212,8 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
         ranks = [rank_one(gallery, [mark.pictures[which] for mark in marks]) for which in (0, 1)]
         apart = [margins(gallery, [mark.pictures[which] for mark in marks]) for which in (0, 1)]
         lost, least = float((apart[0] - apart[1]).mean()), float((apart[1] / apart[0]).min())
-        found, drawn = sum(mark.found > 0 for mark in marks), float(np.mean([mark.grid for mark in marks]))
+        found = sum(mark.found > 0 for mark in marks)
+        drawn, woven = (float(np.mean([getattr(mark, name) for mark in marks])) for name in ("grid", "weave"))
         better, kept = float((gain > 0).mean()), float((eyes >= 0).mean())
         detail, change = (
             np.mean([mark.detail for mark in marks], axis=0),
@@ -215,7 +222,7 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
         lines.append(
             f"| {damage} | {found}/{len(marks)} | {gain.mean():+.2f} | {better:.0%} | {kept:.0%} "
             f"| {back:+.2f} | {ranks[0]:.3f} | {ranks[1]:.3f} | {apart[0].mean():.3f} | {apart[1].mean():.3f} "
-            f"| {least:.2f} | {drawn:.2f} "
+            f"| {least:.2f} | {drawn:.2f} | {woven:.2f} "
             f"| {detail[0]:.2f} | {detail[1]:.2f} | {change:.1f} |"
         )
         if damage in JUDGED:
@@ -234,6 +241,7 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
                 ),
                 (f"{damage}: of each margin {least:.2f} kept, at least {MARGIN_KEPT_MIN}", least >= MARGIN_KEPT_MIN),
                 (f"{damage}: a grid of {drawn:.2f} levels, at most {GRID_MAX}", drawn <= GRID_MAX),
+                (f"{damage}: a weave of {woven:.2f}, at most {WEAVE_MAX[scale]}", woven <= WEAVE_MAX[scale]),
             ]
         if damage in SEEN:
             grows = detail[1] / detail[0]

