@@ -239,7 +239,7 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
                     f"{damage}: margin to the next person {-lost:+.4f}, at least -{MARGIN_LOST_MAX}",
                     lost <= MARGIN_LOST_MAX,
                 ),
-                (f"{damage}: of each margin {least:.2f} kept, at least {MARGIN_KEPT_MIN}", least >= MARGIN_KEPT_MIN),
+                (f"{damage}: of each margin {least:.3f} kept, at least {MARGIN_KEPT_MIN}", least >= MARGIN_KEPT_MIN),
                 (f"{damage}: a grid of {drawn:.2f} levels, at most {GRID_MAX}", drawn <= GRID_MAX),
                 (f"{damage}: a weave of {woven:.2f}, at most {WEAVE_MAX[scale]}", woven <= WEAVE_MAX[scale]),
             ]
