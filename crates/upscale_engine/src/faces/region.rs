@@ -27,7 +27,7 @@ const SHARES: [Shares; 2] = [
     },
     Shares {
         face: 1.0,
-        eyes: 0.38,
+        eyes: 0.4,
         grows: 50.0..100.0,
     },
 ];
