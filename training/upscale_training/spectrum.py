@@ -82,7 +82,7 @@ def weaves(picture: Tensor, scale: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def bands(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Weights of `rfft2`'s power for what is finest and coarse, each [SPECTRUM, 17]: as in `finest`, in units of FLAT."""
+    """Weights of `rfft2`'s power for what is finest and what is coarse, each [SPECTRUM, 17]: in units of FLAT."""
     bins = torch.hypot(torch.fft.fftfreq(SPECTRUM, 1.0 / SPECTRUM)[:, None], torch.arange(SPECTRUM // 2 + 1.0)[None])
     unit = 2.0 * 255.0**2 / (SPECTRUM**2 * hann(torch.device("cpu")).square().sum()) / FLAT
     found = ((bins >= FINEST).float() * unit, ((bins >= COARSE) & (bins < FINEST)).float() * unit)
