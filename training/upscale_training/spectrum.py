@@ -54,6 +54,7 @@ def finest(plane: NDArray) -> float:
 
     `comb` and `lines` look at the mean of all windows. A weave in a person's hair alone does not show in it: at 4x
     behind JPEG 30 restoring networks have .08 here, one whose weave is seen has .2 to .3, one full of it .7 to 1.
+    One of four pixels counts as coarse and has to be looked for by eye.
     """
     windows = np.lib.stride_tricks.sliding_window_view(plane.astype(np.float64), (SPECTRUM, SPECTRUM))
     windows = windows[:: SPECTRUM // 4, :: SPECTRUM // 4].reshape(-1, SPECTRUM, SPECTRUM)
