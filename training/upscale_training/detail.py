@@ -24,7 +24,7 @@ from .mixture import Group
 from .recipe import Recipe
 from .scenes import scene_groups
 from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out, weaves
-from .train import SCENES, Plan, Run, go_on, options, prepare, summed, team
+from .train import SCENES, Plan, Run, adam, go_on, options, prepare, summed, team
 
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
 # weave for it, and did. More than the original's is too much from SPECK on, one level: flat places stay flat.
@@ -49,7 +49,7 @@ class CrispRun(Run):
         super().__init__(recipe, device, compiled)
         self.critic = Critic().to(device) if recipe.critic else None
         if self.critic:
-            self.judging = critics_adam(self.critic)
+            self.judging = adam(self.critic.parameters(), CRITIC_RATE, betas=(0.5, 0.99))
 
     @property
     def recordable(self) -> bool:
@@ -110,13 +110,6 @@ class CrispRun(Run):
             judgement, seen_made = self.critic(made, base, counts)
         seen = [one.detach().float() for one in seen]
         return preferred(judgement.float(), real.detach().float()) + unlike([one.float() for one in seen_made], seen)
-
-
-def critics_adam(critic: Critic) -> torch.optim.Adam:
-    """As `train.adam`, on a GPU with its state there."""
-    values = list(critic.parameters())
-    on_gpu = values[0].is_cuda
-    return torch.optim.Adam(values, lr=CRITIC_RATE, betas=(0.5, 0.99), fused=on_gpu, capturable=on_gpu)
 
 
 class DetailRun(CrispRun):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -28,7 +29,7 @@ from .program import enlarged
 from .resize import resize_8bit
 from .restore_bed import softened
 from .restore_gates import fine
-from .spectrum import finest
+from .spectrum import SPECTRUM, finest
 
 Picture = NDArray[np.uint8]
 
@@ -86,7 +87,7 @@ MARGIN_LOST_MAX = 0.005
 MARGIN_KEPT_MIN = 0.85
 # In levels of 255. A network that held every other gate had drawn 0.35 to 0.46 on skin (decision 12).
 GRID_MAX = 0.1
-# Of `spectrum.finest` at 4x, in the mean: networks whose weave was seen in hair have .16 to .21. At 2x, where the
+# Of `weave` at 4x, in the mean: networks whose weave was seen in hair have .16 to .21. At 2x, where the
 # source itself holds as fine detail, it is shown only: clean files have .43.
 WEAVE_MAX = 0.15
 
@@ -155,7 +156,7 @@ def judge(program: Path, original: Picture, marks: NDArray, damage: str, scale: 
         marks_of(eye_band(marks)),
         (back[0], back[1]),
         grid(both, face, scale),
-        finest(luma(faces)),
+        weave(faces),
         (plain_detail, detail),
         float(np.abs(lumas[2] - lumas[1]).mean()),
         both,
@@ -168,6 +169,12 @@ def grid(both: tuple[Picture, Picture], part: tuple[slice, slice], scale: int) -
     height, width = (length // scale for length in added.shape)
     places = added[: height * scale, : width * scale].reshape(height, scale, width, scale)
     return float(places.mean(axis=(0, 2)).std())
+
+
+def weave(picture: Picture) -> float:
+    """`spectrum.finest` in the window where it is most."""
+    plane = torch.from_numpy(luma(picture) / 255.0).float()[None]
+    return float(finest(plane, step=SPECTRUM // 4).max())
 
 
 def held_out(folder: Path, scale: int) -> list[tuple[Picture, NDArray]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 # Contrast, in 0..1, that counts as some: two levels.
@@ -48,37 +46,28 @@ def lines(made: Tensor, clean: Tensor) -> Tensor:
     return (more.square() * fine_places(more.device)).mean(dim=(1, 2))
 
 
-def finest(plane: NDArray) -> float:
-    """How much of the contrast is of periods below 3.6 pixels beside those of 3.6 to 11, in the window [SPECTRUM,
-    SPECTRUM] of a luma plane in levels where it is most: a network that draws a weave there has little else in it.
+def finest(plane: Tensor, step: int = SPECTRUM // 2) -> Tensor:
+    """How much of the contrast is of periods below 3.6 pixels beside those of 3.6 to 11, in every window of luma planes
+    [n, h, w] in 0..1: [n, windows]. Where a network draws a weave there is little else.
 
     `comb` and `lines` look at the mean of all windows. A weave in a person's hair alone does not show in it: at 4x
-    behind JPEG 30 restoring networks have .08 here, one whose weave is seen has .2 to .3, one full of it .7 to 1.
+    behind JPEG 30 restoring networks have at most .08 here, one whose weave is seen .2 to .3, one full of it .7 to 1.
     One of four pixels counts as coarse and has to be looked for by eye.
     """
-    windows = np.lib.stride_tricks.sliding_window_view(plane.astype(np.float64), (SPECTRUM, SPECTRUM))
-    windows = windows[:: SPECTRUM // 4, :: SPECTRUM // 4].reshape(-1, SPECTRUM, SPECTRUM)
-    shape = np.hanning(SPECTRUM + 1)[:SPECTRUM]
-    shape = np.outer(shape, shape)
-    spectra = np.fft.rfft2((windows - windows.mean(axis=(1, 2), keepdims=True)) * shape)
-    # Of both halves of the spectrum, in levels squared.
-    power = 2.0 * np.abs(spectra) ** 2 / (SPECTRUM**2 * (shape**2).sum())
-    bins = np.hypot(np.fft.fftfreq(SPECTRUM, 1.0 / SPECTRUM)[:, None], np.arange(SPECTRUM // 2 + 1)[None])
-    fine, coarse = bins >= FINEST, (bins >= COARSE) & (bins < FINEST)
-    return float((power[:, fine].sum(axis=1) / (power[:, coarse].sum(axis=1) + FLAT)).max())
+    windows = plane.unfold(1, SPECTRUM, step).unfold(2, SPECTRUM, step).flatten(1, 2)
+    windows = (windows - windows.mean(dim=(2, 3), keepdim=True)) * hann(plane.device)
+    power = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(dim=-1)
+    fine, coarse = ((power * places).sum(dim=(2, 3)) for places in bands(plane.device))
+    return fine / (coarse + 1.0)
 
 
 def weaves(picture: Tensor, scale: int) -> Tensor:
-    """By how much `finest` is too high in each window of RGB [n, 3, h, w] in 0..1, in factors of e, in the mean: [n].
+    """By how much `finest` is too high in RGB [n, 3, h, w] in 0..1, in factors of e, in the mean of all windows: [n].
 
     Not beside the original's, whose hair is as fine: where a critic asks for hair that the source does not show, dots
     are drawn instead.
     """
-    windows = luma(picture)[:, 0].unfold(1, SPECTRUM, SPECTRUM // 2).unfold(2, SPECTRUM, SPECTRUM // 2).flatten(1, 2)
-    windows = (windows - windows.mean(dim=(2, 3), keepdim=True)) * hann(picture.device)
-    power = torch.view_as_real(torch.fft.rfft2(windows)).square().sum(dim=-1)
-    fine, coarse = ((power * places).sum(dim=(2, 3)) for places in bands(picture.device))
-    return ((fine / (coarse + 1.0)).clamp(min=1e-6) / FINEST_MAX[scale]).log().clamp(min=0.0).mean(dim=1)
+    return (finest(luma(picture)[:, 0]).clamp(min=1e-6) / FINEST_MAX[scale]).log().clamp(min=0.0).mean(dim=1)
 
 
 @lru_cache(maxsize=8)

@@ -275,22 +275,22 @@ def summed(network: Network, loss: Tensor) -> Tensor:
 def optimisers(network: Network, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Adam for everything, or Muon for the convolutions between the first layer and the last."""
     if not recipe.muon:
-        return [adam(network.parameters(), recipe)]
+        return [adam(network.parameters(), recipe.rate_peak)]
     inner = {id(layer.weight) for part in (network.blocks, network.tail, network.fuse) for layer in convolutions(part)}
     chosen = [value for value in network.parameters() if id(value) in inner]
     others = [value for value in network.parameters() if id(value) not in inner]
-    return [Muon(chosen, rate_on(chosen, recipe)), adam(others, recipe)]
+    return [Muon(chosen, rate_on(chosen, recipe.rate_peak)), adam(others, recipe.rate_peak)]
 
 
-def adam(values: Iterable[Tensor], recipe: Recipe) -> torch.optim.Adam:
+def adam(values: Iterable[Tensor], rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> torch.optim.Adam:
     """On a GPU with its state and its rate there, as recorded steps need them."""
     values = list(values)
     on_gpu = values[0].is_cuda
-    return torch.optim.Adam(values, lr=rate_on(values, recipe), fused=on_gpu, capturable=on_gpu)
+    return torch.optim.Adam(values, lr=rate_on(values, rate), betas=betas, fused=on_gpu, capturable=on_gpu)
 
 
-def rate_on(values: list[Tensor], recipe: Recipe) -> float | Tensor:
-    return torch.tensor(recipe.rate_peak, device=values[0].device) if values[0].is_cuda else recipe.rate_peak
+def rate_on(values: list[Tensor], rate: float) -> float | Tensor:
+    return torch.tensor(rate, device=values[0].device) if values[0].is_cuda else rate
 
 
 def convolutions(part: nn.Module) -> list[nn.Conv2d]:

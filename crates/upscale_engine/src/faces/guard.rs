@@ -1,6 +1,6 @@
 //! Back-projection: a face may become clearer, not another. Shrunk to the source's size and smoothed, so that the
 //! source's own noise and blocks do not count, an enlarged face may differ from its source by a few levels only, and by
-//! more where the source is noisy or soft; what is more is taken back.
+//! more where the source is compressed, noisy or soft; what is more is taken back.
 
 use upscale_core::{Compression, Condition, Pixels};
 
