@@ -4,7 +4,9 @@
 mod before_after;
 mod resize;
 mod rgb8;
+mod soften;
 
 pub use before_after::{Pair, before_after};
 pub use resize::{Kernel, resize};
 pub use rgb8::{Rgb8, WrongRgb8};
+pub use soften::soften;

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use upscale_core::{Condition, Scale};
 use upscale_image::{
     decode,
-    raster::{Kernel, Rgb8, resize},
+    raster::{Kernel, Rgb8, resize, soften},
 };
 
 /// How the small picture was made.
@@ -88,8 +88,8 @@ impl Small {
             Input::Jpeg(quality) => Self::compressed(&small, quality),
             Input::Clean | Input::Box => Self::read(&small.to_png()?),
             Input::Noisy(levels) => Self::read(&noisy(&small, levels).to_png()?),
-            Input::Soft(tenths) => Self::read(&soft(&small, f64::from(tenths) / 10.0).to_png()?),
-            Input::Web => Self::compressed(&noisy(&soft(&small, 0.6), 4), 60),
+            Input::Soft(tenths) => Self::read(&soften(&small, f64::from(tenths) / 10.0).to_png()?),
+            Input::Web => Self::compressed(&noisy(&soften(&small, 0.6), 4), 60),
         }
     }
 
@@ -132,33 +132,6 @@ fn noisy(picture: &Rgb8, levels: u8) -> Rgb8 {
     };
     Rgb8::paint(picture.width(), picture.height(), |x, y| {
         picture.pixel(x, y).map(&mut add)
-    })
-}
-
-/// A Gaussian of `sigma` pixels, edges repeated.
-fn soft(picture: &Rgb8, sigma: f64) -> Rgb8 {
-    let reach = (4.0 * sigma).ceil() as isize;
-    let taps: Vec<f64> = (-reach..=reach)
-        .map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp())
-        .collect();
-    let sum: f64 = taps.iter().sum::<f64>().powi(2);
-    let (width, height) = (picture.width() as isize, picture.height() as isize);
-    Rgb8::paint(picture.width(), picture.height(), |x, y| {
-        let mut mean = [0.5; 3];
-        for (dy, down) in (-reach..=reach).zip(&taps) {
-            for (dx, across) in (-reach..=reach).zip(&taps) {
-                let (x, y) = (x as isize + dx, y as isize + dy);
-                let at = picture.pixel(
-                    x.clamp(0, width - 1) as usize,
-                    y.clamp(0, height - 1) as usize,
-                );
-                let weight = down * across / sum;
-                mean.iter_mut()
-                    .zip(at)
-                    .for_each(|(mean, sample)| *mean += weight * f64::from(sample));
-            }
-        }
-        mean.map(|value| value as u8)
     })
 }
 

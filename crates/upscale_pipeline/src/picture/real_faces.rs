@@ -7,7 +7,7 @@ use upscale_core::{Parameters, Scale};
 use upscale_engine::{Face, FaceEnhancer, find_faces};
 use upscale_image::{
     decode,
-    raster::{Kernel, Rgb8, resize},
+    raster::{Kernel, Rgb8, resize, soften},
 };
 
 use super::{PictureOptions, upscale_image, wall};
@@ -99,28 +99,12 @@ fn noisy_faces_are_found() {
     }
 }
 
-/// Means of three pixels along both sides, three times over: a Gaussian of 1.4 pixels, nearly.
-fn soft(picture: &Rgb8) -> Rgb8 {
-    (0..3).fold(picture.clone(), |picture, _| {
-        let near = |at: usize, size: usize| [at.saturating_sub(1), at, (at + 1).min(size - 1)];
-        Rgb8::paint(picture.width(), picture.height(), |x, y| {
-            let around = near(y, picture.height())
-                .into_iter()
-                .flat_map(|y| near(x, picture.width()).map(|x| picture.pixel(x, y)));
-            let sums = around.fold([0_u32; 3], |sums, pixel| {
-                std::array::from_fn(|i| sums[i] + u32::from(pixel[i]))
-            });
-            sums.map(|sum| (sum as f64 / 9.0).round() as u8)
-        })
-    })
-}
-
 #[test]
 fn soft_faces_are_found() {
     let people = portraits(30);
     let spoilt = |person: &Rgb8| {
         let small = resize(person, 56, 68, Kernel::Bicubic);
-        soft(&on_a_wall(&small, 300, 320))
+        soften(&on_a_wall(&small, 300, 320), 1.4)
     };
     let hits = people.iter().filter(|one| found(&spoilt(one)).len() == 1);
     let (hits, all) = (hits.count(), people.len());
