@@ -29,10 +29,10 @@ def test_smoothness_costs_and_contrast_of_the_right_size_does_not():
     draw = torch.Generator().manual_seed(1)
     clean = torch.rand(2, 3, 48, 48, generator=draw)
     smooth = avg_pool2d(clean, 3, 1, 1)
-    assert too_smooth(clean, clean) == 0.0
-    assert too_smooth(smooth, clean) > 0.3
+    assert too_smooth(clean, clean, 2) == 0.0
+    assert too_smooth(smooth, clean, 2) > 0.3
     # Other detail of the same strength: no one asks for the very same.
-    assert too_smooth(torch.rand(2, 3, 48, 48, generator=draw), clean) < 0.5 * too_smooth(smooth, clean)
+    assert too_smooth(torch.rand(2, 3, 48, 48, generator=draw), clean, 2) < 0.5 * too_smooth(smooth, clean, 2)
 
 
 def test_a_grid_is_no_contrast():
@@ -41,7 +41,7 @@ def test_a_grid_is_no_contrast():
     smooth = avg_pool2d(clean, 3, 1, 1)
     drawn = torch.randn(1, 1, 4, 4, generator=draw).tile(1, 1, 24, 24) * 0.03
     # By contrast alone a grid is better than none, which is how one came to be drawn.
-    assert too_smooth(smooth + drawn, clean) < too_smooth(smooth, clean)
+    assert too_smooth(smooth + drawn, clean, 2) < too_smooth(smooth, clean, 2)
     assert lacking(smooth + drawn, clean, 4, 0.25) > lacking(smooth, clean, 4, 0.25) + 1.0
     assert grid(drawn.expand(1, 3, -1, -1), 4) > 1.0
     # What lies anywhere, and what is the same everywhere, are none.
@@ -114,12 +114,18 @@ def test_a_weave_in_one_place_shows_where_hair_and_soft_waves_do_not():
     def most(plane: np.ndarray) -> float:
         return float(finest(planes(plane)[:, 0]).max())
 
-    def price(plane: np.ndarray) -> float:
-        return float(weaves(planes(plane), 4)[0])
+    def price(plane: np.ndarray, start: np.ndarray) -> float:
+        return float(weaves(planes(plane), planes(start))[0])
 
     assert max(most(waves), most(hair), most(np.full((96, 96), 9.0))) < 0.01
     assert 0.15 < most(waves + 2 * dots) < most(waves + 4 * dots) < 1.2
-    assert max(price(waves), price(hair)) == 0.0 < 0.2 < price(waves + 4 * dots)
+    assert price(waves, waves) == price(hair, waves) == price(dots + waves, dots + waves) == 0.0
+    # Dots of four pixels as well, which `finest` calls coarse.
+    longer = np.cos(2 * np.pi * x / 5.4) * np.cos(2 * np.pi * y / 5.4) * ((x > 40) & (y > 40))
+    assert most(waves + 2 * longer) < 0.08
+    assert min(price(waves + 2 * longer, waves), price(waves + 2 * dots, waves)) > 0.3
+    # As strong as what was there before, and a fifth stronger.
+    assert price(hair + 2.4 * dots, hair + 2 * dots) == 0.0
 
 
 @pytest.mark.usefixtures("small_scenes")

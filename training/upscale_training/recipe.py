@@ -25,8 +25,8 @@ class Recipe:
     `muon` trains the inner convolutions with Muon instead of Adam. `contrast` is what detail.py and faces.py make a
     factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
     `comb`, what a factor of e more power at the input's own frequencies costs; `lines`, what any other line in the
-    spectrum costs; `weave`, what a factor of e too much of the finest detail in each window does; `critic`, what its
-    judgement counts.
+    spectrum costs; `weave`, what a factor of e more of the finest detail than `start_from` draws does;
+    `critic`, what its judgement counts.
     """
 
     name: str
