@@ -68,7 +68,7 @@ const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
 /// 1.2 pixels do.
 const CAMERAS: Range<f32> = RESTORED_SOFTNESS_MIN..0.95;
 /// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
-const LARGE_FACES_SOFTNESS: f32 = 0.3;
+const LARGE_FACES_SOFTNESS: f32 = 0.33;
 
 impl Condition {
     /// The condition input that says nothing about the file.
@@ -421,9 +421,9 @@ mod tests {
     #[test]
     fn large_faces_are_called_softer_unless_they_are_noisy_or_very_soft() {
         for (noise, softness, expected) in [
-            (0.0, 0.0, 0.3),
-            (1.0, 0.6, 0.9),
-            (0.0, 0.66, 0.81),
+            (0.0, 0.0, 0.33),
+            (1.0, 0.6, 0.93),
+            (0.0, 0.66, 0.825),
             (0.0, 0.72, 0.72),
             (5.0, 0.1, 0.1),
         ] {
