@@ -108,8 +108,8 @@ impl Bench {
         let source = picture(self.width, self.height);
         let peak = peak_gflops(kernels, threads);
         let started = Instant::now();
-        let plan = self.network.folded(Condition::CLEAN);
-        let plan = options.precision.plan(&plan, kernels);
+        let folded = self.network.under(Condition::CLEAN);
+        let plan = options.precision.plan(&folded, kernels);
         let plan_seconds = started.elapsed().as_secs_f64();
         pass(&plan, &source, threads)?;
         let before = processor_seconds();

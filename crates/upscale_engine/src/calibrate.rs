@@ -9,6 +9,7 @@ use upscale_core::{Pixels, Rows};
 use upscale_simd::Kernels;
 
 use crate::error::ModelError;
+use crate::folding::Folded;
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
 use crate::plan::Plan;
@@ -25,22 +26,22 @@ const DIFFERENCE_MAX: f64 = 0.25 / 255.0;
 
 /// The network's plan in 16-bit integers where that is safe and faster, else in single precision. What ships has its
 /// ranges in a file, and its safety in this file's tests; another network shows both here, in two runs.
-pub(crate) fn fast_plan(network: &Network, kernels: Kernels) -> Plan {
+pub(crate) fn fast_plan(folded: &Folded<'_>, kernels: Kernels) -> Plan {
     if !kernels.has_words() {
-        return Plan::new(network, kernels);
+        return Plan::new(folded, kernels);
     }
-    match &network.ranges {
-        Some(ranges) => Plan::new(network, kernels).with_words(ranges),
-        None => calibrated(network, kernels).0,
+    match &folded.ranges {
+        Some(ranges) => Plan::new(folded, kernels).with_words(ranges),
+        None => calibrated(folded, kernels).0,
     }
 }
 
 /// The plan in 16-bit integers and the ranges that made it, or the one in single precision and [`Ranges::NONE`].
-fn calibrated(network: &Network, kernels: Kernels) -> (Plan, Ranges) {
-    let mut exact = Plan::new(network, kernels);
+fn calibrated(folded: &Folded<'_>, kernels: Kernels) -> (Plan, Ranges) {
+    let mut exact = Plan::new(folded, kernels);
     let (expected, table) = observe(&mut exact);
     let ranges = Ranges(vec![table]);
-    let fast = Plan::new(network, kernels).with_words(&ranges);
+    let fast = Plan::new(folded, kernels).with_words(&ranges);
     if difference(&run(&fast, &picture()), &expected) <= DIFFERENCE_MAX {
         (fast, ranges)
     } else {
@@ -60,7 +61,7 @@ impl Network {
         let kernels = kernels.unwrap_or_else(KernelSet::best).kernels()?;
         let is_open = self.ranges.is_none() && self.conditioning.is_none();
         let can = is_open && self.has_kernels() && kernels.has_words();
-        can.then(|| calibrated(self, kernels).1.to_bytes())
+        can.then(|| calibrated(&self.unfolded(), kernels).1.to_bytes())
     }
 
     /// The network with what [`Network::find_ranges`] gave for it, so that no start has to find it again. Wrong ranges cost
@@ -222,7 +223,7 @@ mod tests {
             .iter()
             .flat_map(|n| conditions.iter().map(move |c| (n, c)))
         {
-            let found = observe(&mut Plan::new(&network.folded(*condition), kernels)).1;
+            let found = observe(&mut Plan::new(&network.under(*condition), kernels)).1;
             for (mine, found) in table
                 .as_flattened_mut()
                 .iter_mut()
@@ -299,9 +300,9 @@ mod tests {
                     ..Estimate::NONE
                 });
                 let network = network.folded(condition(upto(200.0), subsampling, estimate));
-                let fast = fast_plan(&network, kernels);
+                let fast = fast_plan(&network.unfolded(), kernels);
                 assert!(fast.layers.iter().any(PlanLayer::is_in_integers), "{name}");
-                let exact = run(&Plan::new(&network, kernels), &picture());
+                let exact = run(&Plan::new(&network.unfolded(), kernels), &picture());
                 worst = worst.max(difference(&run(&fast, &picture()), &exact));
             }
             eprintln!("{name}: {:.3} levels", 255.0 * worst);
@@ -327,8 +328,8 @@ mod tests {
                 continue;
             };
             assert_eq!(found.is_empty(), !suits, "{}", network.name());
-            let expected = run(&fast_plan(&network, kernels), &picture());
-            let plan = fast_plan(&network.with_ranges(&found).unwrap(), kernels);
+            let expected = run(&fast_plan(&network.unfolded(), kernels), &picture());
+            let plan = fast_plan(&network.with_ranges(&found).unwrap().unfolded(), kernels);
             let in_integers = plan.layers.iter().any(PlanLayer::is_in_integers);
             assert_eq!(in_integers, suits);
             assert!(run(&plan, &picture()) == expected);

@@ -310,8 +310,8 @@ fn on_cpu(
     source: &Pixels,
     cancelled: Cancelled<'_>,
 ) -> Result<Vec<f32>, UpscaleError> {
-    let network = running.loaded.network.folded(running.condition);
-    let executor = Executor::new(network, running.kernels, Precision::Exact);
+    let folded = running.loaded.network.under(running.condition);
+    let executor = Executor::new(folded, running.kernels, Precision::Exact);
     let mut samples = Vec::new();
     let mut keep = |rows: Rows<'_>| {
         samples.extend_from_slice(rows.samples);

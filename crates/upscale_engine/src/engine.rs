@@ -1,6 +1,5 @@
 //! The room's entry: which networks ship, how many threads, which kernels; one call upscales one picture.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -139,14 +138,11 @@ impl Loaded {
         {
             return (Arc::clone(executor), ready.is_turned);
         }
-        let mut network = self.network.folded(ready.condition);
-        if ready.is_turned {
-            match network.turned() {
-                Some(turned) => network = Cow::Owned(turned),
-                None => ready.is_turned = false,
-            }
-        }
+        let folded = || self.network.under(ready.condition);
+        let turned = ready.is_turned.then(|| folded().whole().turned()).flatten();
+        let network = turned.as_ref().map_or_else(folded, Network::unfolded);
         let executor = Executor::new(network, kernels, ready.precision);
+        ready.is_turned = turned.is_some();
         let executor = Arc::new(executor.for_cache(cache_share_bytes));
         *last = Some((ready, Arc::clone(&executor)));
         (executor, ready.is_turned)

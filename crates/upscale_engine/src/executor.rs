@@ -1,13 +1,12 @@
 //! What a CPU computes a picture with: the kernels, or the definition. Whether a device does it instead is decided before
 //! anything is made here, in `engine.rs`; see `device.rs`.
 
-use std::borrow::Cow;
-
 use upscale_core::{Pixels, Rows};
 use upscale_simd::Kernels;
 
 use crate::calibrate::fast_plan;
 use crate::error::UpscaleError;
+use crate::folding::Folded;
 use crate::kernel_set::KernelSet;
 use crate::network::Network;
 use crate::plan::Plan;
@@ -36,10 +35,10 @@ pub(crate) enum Executor {
 
 impl Executor {
     /// The kernels of that set, or the reference where the CPU has none or the network is of a kind they do not run.
-    pub(crate) fn new(network: Cow<'_, Network>, set: KernelSet, precision: Precision) -> Self {
-        match set.kernels().filter(|_| network.has_kernels()) {
-            Some(kernels) => Self::Kernels(precision.plan(&network, kernels)),
-            None => Self::Reference(network.into_owned()),
+    pub(crate) fn new(folded: Folded<'_>, set: KernelSet, precision: Precision) -> Self {
+        match set.kernels().filter(|_| folded.network.has_kernels()) {
+            Some(kernels) => Self::Kernels(precision.plan(&folded, kernels)),
+            None => Self::Reference(folded.whole().into_owned()),
         }
     }
 
@@ -76,10 +75,10 @@ impl Executor {
 
 impl Precision {
     /// A network made ready.
-    pub(crate) fn plan(self, network: &Network, kernels: Kernels) -> Plan {
+    pub(crate) fn plan(self, folded: &Folded<'_>, kernels: Kernels) -> Plan {
         match self {
-            Self::Exact => Plan::new(network, kernels),
-            Self::Fast => fast_plan(network, kernels),
+            Self::Exact => Plan::new(folded, kernels),
+            Self::Fast => fast_plan(folded, kernels),
         }
     }
 }

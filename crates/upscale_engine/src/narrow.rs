@@ -344,7 +344,7 @@ mod tests {
             channels: 24,
             convs: 3,
         };
-        let exact = |shape: Shape, scale| Plan::new(&shape.network(scale, 5), kernels);
+        let exact = |shape: Shape, scale| Plan::new(&shape.network(scale, 5).unfolded(), kernels);
         let edsr = Shape::Edsr {
             channels: 16,
             blocks: 1,
@@ -356,8 +356,14 @@ mod tests {
             ("squares", exact(rrdb, 2)),
             ("enlarged", exact(rrdb, 4)),
             ("four maps as one", exact(edsr, 4)),
-            ("words at 2x", fast_plan(&compact.network(2, 5), kernels)),
-            ("words at 4x", fast_plan(&compact.network(4, 5), kernels)),
+            (
+                "words at 2x",
+                fast_plan(&compact.network(2, 5).unfolded(), kernels),
+            ),
+            (
+                "words at 4x",
+                fast_plan(&compact.network(4, 5).unfolded(), kernels),
+            ),
         ]
     }
 

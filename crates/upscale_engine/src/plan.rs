@@ -4,6 +4,7 @@
 use upscale_simd::{Buffer, CHANNEL_UNIT, Kernels, PIXEL_UNIT, SPLIT_MAX, Weights, packed_pitch};
 
 use crate::direct::Direct;
+use crate::folding::Folded;
 use crate::network::{Activation, Base, Combine, Layer, Map, Network, PICTURE};
 use crate::packed;
 use crate::ranges::{Observed, Ranges};
@@ -74,12 +75,13 @@ pub(crate) struct PlanLayer {
 }
 
 impl Plan {
-    pub(crate) fn new(network: &Network, kernels: Kernels) -> Self {
+    pub(crate) fn new(folded: &Folded<'_>, kernels: Kernels) -> Self {
+        let network = folded.network;
         let maps: Vec<usize> = network.maps.iter().map(|&map| padded(map)).collect();
         let last = network.layers.len() - 1;
-        let layers = network.layers.iter().enumerate().map(|(index, layer)| {
+        let layers = (0..=last).map(|index| {
             let shuffle = (index == last).then_some(network.last_shuffle());
-            plan_layer(network, &maps, layer, shuffle, kernels)
+            plan_layer(network, &maps, &folded.layer(index), shuffle, kernels)
         });
         Self {
             kernels,

@@ -92,7 +92,10 @@ mod tests {
     }
 
     fn plan(shape: &str) -> Plan {
-        Plan::new(&Shape::parse(shape).unwrap().network(2, 5), kernels())
+        Plan::new(
+            &Shape::parse(shape).unwrap().network(2, 5).unfolded(),
+            kernels(),
+        )
     }
 
     fn edsr(blocks: usize) -> Plan {
@@ -100,7 +103,7 @@ mod tests {
             channels: 64,
             blocks,
         };
-        Plan::new(&shape.network(4, 5), kernels())
+        Plan::new(&shape.network(4, 5).unfolded(), kernels())
     }
 
     fn cut(plan: &Plan, source: &Pixels, is_staggered: bool) -> Cut {
@@ -141,7 +144,7 @@ mod tests {
             channels: 40,
             convs: 4,
         };
-        let words = fast_plan(&compact.network(4, 5), kernels());
+        let words = fast_plan(&compact.network(4, 5).unfolded(), kernels());
         let plans = [("f", plan("f")), ("s", plan("s")), ("edsr", edsr(1))];
         for (name, plan) in plans.into_iter().chain([("compact in words", words)]) {
             for height in [4, 35, 36, 37, 38, 41] {

@@ -53,10 +53,10 @@ pub(crate) fn run_cut(plan: &Plan, source: &Pixels, threads: usize, cut: &Cut) -
 
 /// In single precision, and in integers whose scales come from a picture with colours up to 1.
 pub(crate) fn plans(network: &Network, kernels: Kernels) -> [Plan; 2] {
-    let mut exact = Plan::new(network, kernels);
+    let mut exact = Plan::new(&network.unfolded(), kernels);
     exact.observed = Some(Observed::new(exact.layers.len()));
     run(&exact, &noise(30, 24, 1.0));
     let ranges = Ranges(vec![exact.observed.take().unwrap().table()]);
-    let integers = Plan::new(network, kernels).with_words(&ranges);
+    let integers = Plan::new(&network.unfolded(), kernels).with_words(&ranges);
     [exact, integers]
 }

@@ -329,10 +329,14 @@ mod tests {
             channels: 40,
             convs: 4,
         };
-        let fast = fast_plan(&compact.network(4, 5), kernels);
+        let fast = fast_plan(&compact.network(4, 5).unfolded(), kernels);
         let exact = tiers.into_iter().chain(brought.into_iter().flatten());
-        let exact =
-            exact.map(|(name, shape, scale)| (name, Plan::new(&shape.network(scale, 5), kernels)));
+        let exact = exact.map(|(name, shape, scale)| {
+            (
+                name,
+                Plan::new(&shape.network(scale, 5).unfolded(), kernels),
+            )
+        });
         for (name, plan) in exact.chain([("compact in words", fast)]) {
             for is_staggered in [false, true] {
                 let whole = Cut {
@@ -365,7 +369,10 @@ mod tests {
     fn blocks_of_a_high_picture_join_without_a_seam() {
         let source = picture(9, 1_000);
         let kernels = KernelSet::best().kernels().unwrap();
-        let plan = Plan::new(&Shape::parse("f").unwrap().network(4, 5), kernels);
+        let plan = Plan::new(
+            &Shape::parse("f").unwrap().network(4, 5).unfolded(),
+            kernels,
+        );
         let whole = Cut::new(&plan, grid(&plan, &source), 1, MAP_BYTES_MAX);
         let expected = run_cut(&plan, &source, 1, &whole);
         let mut output = Vec::new();
@@ -383,7 +390,10 @@ mod tests {
     #[test]
     fn a_wide_picture_is_cut_until_its_maps_fit() {
         let kernels = KernelSet::best().kernels().unwrap();
-        let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
+        let plan = Plan::new(
+            &Shape::parse("s").unwrap().network(2, 5).unfolded(),
+            kernels,
+        );
         for (width, height) in [(1_500_000, 1), (30_000, 50), (2_500, 600)] {
             let source = picture(width, height);
             let cut = Cut::new(&plan, grid(&plan, &source), 2, MAP_BYTES_MAX);
@@ -416,7 +426,10 @@ mod tests {
     fn threads_stop_soon_after_they_are_told() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         let kernels = KernelSet::best().kernels().unwrap();
-        let plan = Plan::new(&Shape::parse("s").unwrap().network(2, 5), kernels);
+        let plan = Plan::new(
+            &Shape::parse("s").unwrap().network(2, 5).unfolded(),
+            kernels,
+        );
         let source = picture(600, 600);
         let asked = AtomicUsize::new(0);
         let cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= 20;

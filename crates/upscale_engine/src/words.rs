@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn numbers_beyond_all_scales_are_not_cut() {
         let kernels = KernelSet::Portable.kernels().unwrap();
-        let exact = Plan::new(&SUITED.network(4, 1), kernels);
+        let exact = Plan::new(&SUITED.network(4, 1).unfolded(), kernels);
         let fast = plan_in_words(kernels);
         // Fifty times as bright as anything that scales were made for, and back below 1 by a base that is nearest.
         let source = noise(20, 20, 50.0);
@@ -307,14 +307,14 @@ mod tests {
     #[test]
     fn a_network_that_words_would_spoil_stays_in_single_precision() {
         let kernels = KernelSet::best().kernels().unwrap();
-        let spoilt = fast_plan(&SPOILT.network(2, 1), kernels);
+        let spoilt = fast_plan(&SPOILT.network(2, 1).unfolded(), kernels);
         let in_integers = |plan: &Plan| {
             let layers = plan.layers.iter();
             layers.filter(|layer| layer.is_in_integers()).count()
         };
         assert_eq!(in_integers(&spoilt), 0);
         if kernels.has_words() {
-            let fast = fast_plan(&SUITED.network(4, 1), kernels);
+            let fast = fast_plan(&SUITED.network(4, 1).unfolded(), kernels);
             // Tile registers take the last one too.
             assert_eq!(
                 in_integers(&fast),
