@@ -105,10 +105,19 @@ impl Output {
         }
     }
 
-    /// The first `count` output rows of a row of tiles.
-    pub(crate) fn read(&self, tile_row: usize, count: usize) -> ReadLease<'_> {
+    /// Those output rows of a row of tiles.
+    pub(crate) fn read(&self, tile_row: usize, rows: &Range<usize>) -> ReadLease<'_> {
+        self.rows.read(self.place(tile_row, rows))
+    }
+
+    /// Gives back the memory of output rows of a row of tiles that were handed on, and whose place no other row takes.
+    pub(crate) fn discard(&self, tile_row: usize, rows: &Range<usize>) {
+        self.rows.discard(self.place(tile_row, rows));
+    }
+
+    fn place(&self, tile_row: usize, rows: &Range<usize>) -> Range<usize> {
         let first = tile_row % self.places * self.place_rows;
-        self.rows.read(first..first + count)
+        first + rows.start..first + rows.end
     }
 }
 

@@ -361,13 +361,26 @@ impl Delivery<'_, '_> {
         if row_count == 0 {
             return ControlFlow::Continue(());
         }
-        let samples = self.output.read(tile_row, row_count);
-        let rows = Rows {
-            first_row,
-            row_count,
-            row_samples: job.source.width() * scale * job.source.channels(),
-            samples: &samples,
+        let row_samples = job.source.width() * scale * job.source.channels();
+        // Rows of many strips are long, and all there at the end: those of a source row are handed on and forgotten.
+        let step = if job.extent.is_later() {
+            scale
+        } else {
+            row_count
         };
-        (self.sink)(rows)
+        for first in (0..row_count).step_by(step) {
+            let part = first..(first + step).min(row_count);
+            let handed = (self.sink)(Rows {
+                first_row: first_row + first,
+                row_count: part.len(),
+                row_samples,
+                samples: &self.output.read(tile_row, &part),
+            });
+            if job.extent.is_later() {
+                self.output.discard(tile_row, &part);
+            }
+            handed?;
+        }
+        ControlFlow::Continue(())
     }
 }

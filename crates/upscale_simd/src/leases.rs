@@ -114,6 +114,24 @@ impl SharedRows {
             numbers,
         }
     }
+
+    /// Gives the memory of rows that no one reads again back to the system, in whole pages: what lay there is gone.
+    pub fn discard(&self, rows: Range<usize>) {
+        let states = &self.states[rows.start * self.states_per_row..rows.end * self.states_per_row];
+        for state in states {
+            let before = state.fetch_or(!READERS, Ordering::Acquire);
+            assert!(
+                before == 0,
+                "a row is discarded while it is read or written"
+            );
+        }
+        let numbers = rows.start * self.row_len..rows.end * self.row_len;
+        // SAFETY: no one else reads or writes these rows before their states are free again.
+        unsafe { (*self.memory.get()).discard(numbers) };
+        for state in states {
+            state.fetch_and(READERS, Ordering::Release);
+        }
+    }
 }
 
 impl Deref for ReadLease<'_> {
@@ -199,6 +217,25 @@ mod tests {
         let rows = two_rows();
         let _reading = rows.read(0..2);
         assert!(refused(|| drop(rows.write(1, 1))));
+    }
+
+    #[test]
+    fn rows_that_are_discarded_leave_the_others_as_they_are() {
+        let rows = SharedRows::new(3, 50_000, 0, 50_000);
+        for row in 0..3 {
+            rows.write(row, 0).fill(1.0 + row as f32);
+        }
+        rows.discard(1..2);
+        let expected = |row: usize| vec![1.0 + row as f32; 50_000];
+        assert_eq!(
+            [rows.read(0..1), rows.read(2..3)].map(|row| row.to_vec()),
+            [expected(0), expected(2)]
+        );
+        rows.write(1, 0).fill(5.0);
+        assert_eq!(rows.read(1..2)[..], [5.0; 50_000]);
+        let rows = two_rows();
+        let _reading = rows.read(1..2);
+        assert!(refused(|| rows.discard(0..2)));
     }
 
     #[test]
