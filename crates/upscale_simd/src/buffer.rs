@@ -1,6 +1,6 @@
 //! Memory for numbers: zeroed, aligned to a cache line, on huge pages where the system gives them.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::{Deref, DerefMut};
 
 /// A cache line, and the widest vector, in bytes.
 const LINE: usize = 64;
@@ -40,18 +40,6 @@ impl Buffer {
     }
 }
 
-impl Buffer {
-    /// Gives the memory of some numbers back to the system, in whole pages; which of them are zero then and which are as
-    /// they were is not said.
-    pub(crate) fn discard(&mut self, numbers: Range<usize>) {
-        let page = PAGE / size_of::<f32>();
-        let numbers = &mut self[numbers];
-        let first = numbers.as_ptr().align_offset(PAGE).min(numbers.len());
-        let whole = (numbers.len() - first) / page * page;
-        discard_pages(&mut numbers[first..first + whole]);
-    }
-}
-
 impl Deref for Buffer {
     type Target = [f32];
 
@@ -78,6 +66,15 @@ fn advise_huge(pages: &[f32]) {
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge(_pages: &[f32]) {}
+
+/// Gives the memory of a buffer's numbers back to the system, in whole pages; which of them are zero then and which are as
+/// they were is not said.
+pub(crate) fn discard(numbers: &mut [f32]) {
+    let page = PAGE / size_of::<f32>();
+    let first = numbers.as_ptr().align_offset(PAGE).min(numbers.len());
+    let whole = (numbers.len() - first) / page * page;
+    discard_pages(&mut numbers[first..first + whole]);
+}
 
 #[cfg(target_os = "linux")]
 fn discard_pages(pages: &mut [f32]) {

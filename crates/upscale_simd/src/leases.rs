@@ -6,7 +6,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, discard};
 
 /// Segments that share a state: each has a bit in it.
 const SEGMENTS: usize = 48;
@@ -125,9 +125,13 @@ impl SharedRows {
                 "a row is discarded while it is read or written"
             );
         }
-        let numbers = rows.start * self.row_len..rows.end * self.row_len;
-        // SAFETY: no one else reads or writes these rows before their states are free again.
-        unsafe { (*self.memory.get()).discard(numbers) };
+        let (start, count) = (rows.start * self.row_len, rows.len() * self.row_len);
+        // SAFETY: in bounds, as every row has a state; no one else reads or writes these rows before their states are free
+        // again.
+        discard(unsafe {
+            let first = (*self.memory.get()).as_ptr().cast_mut();
+            std::slice::from_raw_parts_mut(first.add(start), count)
+        });
         for state in states {
             state.fetch_and(READERS, Ordering::Release);
         }
