@@ -192,7 +192,7 @@ def grid(error: Tensor, scale: int) -> Tensor:
 
 
 def too_smooth(output: Tensor, clean: Tensor, scale: int) -> Tensor:
-    """Mean distance of the logarithms of local contrast, over three bands and all windows; 0 where all are equal.
+    """Mean distance of the logarithms of local contrast, over all bands and windows; 0 where all are equal.
 
     And how much more grain than the original's there is, where it has little.
     """

@@ -20,7 +20,7 @@ LINE_MIN, FINE = 0.7, 4
 COARSE, FINEST, FLAT = 3, 9, 4.0
 # In `weaves`: from which bins on the finest detail is priced, at both scales what no source holds; how much of it, in
 # levels squared, counts as none, and how far it may rise, in factors of e: on six photographs crisp layers without a
-# weave raised it by .1 to .9 in the mean, such whose dots are seen by .6 to 4.
+# weave raised it by .1 to .9 in the mean, such whose dots are seen by .2 to 4.
 PRICED, PRICED_FLAT, PRICED_MIN = 8, 0.05, 1.0
 LUMA = (0.299, 0.587, 0.114)
 
@@ -68,8 +68,8 @@ def weaves(made: Tensor, start: Tensor) -> Tensor:
     that a training began with makes of the same: in factors of e beyond PRICED_MIN, in the mean of all windows, [n].
 
     Not beside the original, whose hair is as fine: where a critic asks for hair that the source does not show, dots
-    are drawn instead. Nor as a share of the coarser contrast (`finest`), which a critic raises as well: dots of four
-    pixels on fur were a tenth of it.
+    are drawn instead. Nor as a share of the coarser contrast (`finest`), which a critic raises as well: on fur, what
+    lies below four pixels had a fifth of the power of what lies between four and eight.
     """
     fine, before = (
         (powers(luma(one)[:, 0]) * band(PRICED, one.device)).sum(dim=(2, 3)) + PRICED_FLAT for one in (made, start)
@@ -82,6 +82,7 @@ def powers(plane: Tensor, step: int = SPECTRUM // 2) -> Tensor:
     [n, windows, SPECTRUM, 17]."""
     windows = plane.unfold(1, SPECTRUM, step).unfold(2, SPECTRUM, step).flatten(1, 2)
     windows = (windows - windows.mean(dim=(2, 3), keepdim=True)) * hann(plane.device)
+    # Of both halves of the spectrum; the squares of Hann's window sum to 0.375 a place.
     unit = 2.0 * 255.0**2 / (SPECTRUM**2 * (0.375 * SPECTRUM) ** 2)
     return torch.view_as_real(torch.fft.rfft2(windows)).square().sum(dim=-1) * unit
 
