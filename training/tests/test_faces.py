@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ import torch
 from PIL import Image
 
 from upscale_training import face_sheet
+from upscale_training.another import another
 from upscale_training.contact import LINE
 from upscale_training.data import read_picture
 from upscale_training.face_gates import DAMAGES, MARGIN_KEPT_MIN, around, eye_band, grid
-from upscale_training.faces import FaceRun, Faces, landmarks, read_portraits
+from upscale_training.faces import JITTER, FaceRun, Faces, landmarks, read_portraits
 from upscale_training.identity import margins, rank_one
 from upscale_training.mixture import Group
 from upscale_training.recipe import Recipe
@@ -65,6 +67,40 @@ def test_a_patch_lies_round_the_face_and_depends_on_the_draw_alone(folder: Path)
     one, same = (faces.patches(np.random.default_rng(3), 4, 112) for _ in range(2))
     assert one.shape == (4, 3, 112, 112) and bool((one == same).all())
     assert float(one.min()) >= 0.0 and float(one.max()) <= 1.0
+
+
+def test_another_face_keeps_its_place_and_its_detail_and_is_never_the_same() -> None:
+    picture = torch.full((1, 3, 275, 225), 0.2)
+    yy, xx = torch.meshgrid(torch.arange(275), torch.arange(225), indexing="ij")
+    picture[:, :, (yy - 130) ** 2 + (xx - 112) ** 2 < 100] = 0.9
+    places = (torch.arange(112) - 55.5) / 112.0
+    seen = [another(picture, (112.0, 130.0), 112, JITTER, np.random.default_rng(seed)) for seed in range(20)]
+    for one, other in pairwise(seen):
+        assert one.shape == (1, 3, 112, 112) and 0.0 <= float(one.min()) <= float(one.max()) <= 1.0
+        assert float((one - other).abs().max()) > 0.2
+        disc = one[0].mean(dim=0) - one.median()
+        disc = disc.clamp(min=0.1) - 0.1
+        for line in (disc.sum(dim=0), disc.sum(dim=1)):
+            assert abs(float((line * places).sum() / line.sum())) < JITTER + 0.05
+    fine = torch.from_numpy(person(1)).permute(2, 0, 1)[None].float() / 255.0
+    steepest = [
+        float(another(fine, (112.0, 130.0), 112, 0.0, np.random.default_rng(s)).diff(dim=3).abs().max())
+        for s in range(9)
+    ]
+    assert np.median(steepest) > 0.8 * float(fine.diff(dim=3).abs().max()), steepest
+
+
+def test_a_face_that_is_not_changed_is_the_portrait_to_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TURNED", "STRETCHED", "MOVED", "GAMMA", "TINT", "SATURATION"):
+        monkeypatch.setattr(f"upscale_training.another.{name}", 0.0)
+    monkeypatch.setattr("upscale_training.another.SHRUNK", (0.0, 0.0))
+    picture = person(2)
+    whole = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255.0
+    for seed in range(8):
+        made = another(whole, (111.5, 129.5), 100, 0.0, np.random.default_rng(seed))
+        upright = (made[0].permute(1, 2, 0).numpy() * 255.0).round()
+        cut = picture[80:180, 62:162]
+        assert any(np.array_equal(one, cut) for one in (upright, upright[:, ::-1])), seed
 
 
 ESTIMATOR = "../crates/upscale_image/weights/estimate.safetensors"

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from . import degrade
+from .another import another
 from .data import MULTIPLE, as_batch, packed, place, read_picture
 from .detail import CrispRun
 from .mixture import Draw, Group, Mixture
@@ -33,6 +35,8 @@ SIZES = (1.0, 0.7, 0.45, 0.3)
 # How far the middle of a patch may lie from the middle of eyes and mouth, in sides of the patch: the band that
 # makes a face that person is seen in nearly every patch.
 JITTER = 0.3
+# Of the patches, how many show a portrait as it is, half of them mirrored.
+AS_IS = 0.2
 # At 4x no portrait of 225 pixels holds a larger scene with its margin.
 SCENES = Scenes(clean=0.15, file=0.35, sides=(48,), mixture=Mixture(mild=0.3, strong=0.2))
 
@@ -86,12 +90,19 @@ class Faces:
         self.packed = packed(cache / f"faces-{key}", (seen(folder / one.file, size) for one, size in views))
 
     def patches(self, draw: Draw, size: int, side: int, pixel_art: bool = False) -> Tensor:
-        """[size, 3, side, side] in 0..1, upright, half of them mirrored; pixel art is never among them."""
-        return as_batch([self.patch(draw, side) for _ in range(size)]).to(self.device)
+        """[size, 3, side, side] in 0..1, nearly upright; pixel art is never among them."""
+        return torch.stack([self.patch(draw, side) for _ in range(size)])
 
-    def patch(self, draw: Draw, side: int) -> NDArray[np.uint8]:
+    def patch(self, draw: Draw, side: int) -> Tensor:
+        """[3, side, side] in 0..1."""
         at = int(draw.integers(len(self.packed)))
         picture = self.packed[at]
+        if draw.random() >= AS_IS:
+            whole = as_batch([picture]).to(self.device)
+            return another(whole, self.middles[at], side, JITTER, draw)[0]
+        return as_batch([self.as_it_is(picture, at, side, draw)]).to(self.device)[0]
+
+    def as_it_is(self, picture: NDArray[np.uint8], at: int, side: int, draw: Draw) -> NDArray[np.uint8]:
         x, y = (
             int(np.clip(middle + (draw.uniform(-JITTER, JITTER) - 0.5) * side, 0, length - side))
             for middle, length in zip(self.middles[at], (picture.shape[1], picture.shape[0]), strict=True)
