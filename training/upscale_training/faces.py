@@ -91,16 +91,15 @@ class Faces:
 
     def patches(self, draw: Draw, size: int, side: int, pixel_art: bool = False) -> Tensor:
         """[size, 3, side, side] in 0..1, nearly upright; pixel art is never among them."""
-        return torch.stack([self.patch(draw, side) for _ in range(size)])
-
-    def patch(self, draw: Draw, side: int) -> Tensor:
-        """[3, side, side] in 0..1."""
-        at = int(draw.integers(len(self.packed)))
-        picture = self.packed[at]
-        if draw.random() >= AS_IS:
-            whole = as_batch([picture]).to(self.device)
-            return another(whole, self.middles[at], side, JITTER, draw)[0]
-        return as_batch([self.as_it_is(picture, at, side, draw)]).to(self.device)[0]
+        chosen = draw.integers(len(self.packed), size=size)
+        as_is, others = np.split(chosen, [round(AS_IS * size + draw.random() - 0.5)])
+        parts = []
+        if len(as_is):
+            parts.append(as_batch([self.as_it_is(self.packed[at], at, side, draw) for at in as_is]).to(self.device))
+        if len(others):
+            wholes = [as_batch([self.packed[at]]).to(self.device) for at in others]
+            parts.append(another(wholes, np.array([self.middles[at] for at in others]), side, JITTER, draw))
+        return torch.cat(parts)[torch.from_numpy(draw.permutation(size)).to(self.device)]
 
     def as_it_is(self, picture: NDArray[np.uint8], at: int, side: int, draw: Draw) -> NDArray[np.uint8]:
         x, y = (
