@@ -283,6 +283,17 @@ def test_a_recipe_is_read_and_a_misspelt_one_refused(tmp_path):
     path.write_text('name = "t"\nscale = 2\nsteps = 10\nlearning_rat = 1.0\n')
     with pytest.raises(ValueError, match="learning_rat"):
         read_recipe(path)
+    for wrong in (
+        "steps = 1.0",
+        "conditioned = 1",
+        'seed = "3"',
+        "patch_sides = []",
+        "patch_sides = [16.0]",
+        "muon = [1]",
+    ):
+        path.write_text(f'name = "t"\nscale = 2\n{wrong}\n')
+        with pytest.raises(ValueError, match=wrong.split()[0]):
+            read_recipe(path)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)

@@ -107,12 +107,18 @@ class Recipe:
         return (error.square() + 1e-6).sqrt().mean()
 
 
+# What a config file may give for a field, by the field's type: a step of 1.0 would fail in the middle of a training.
+TAKEN = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,), "tuple[int, ...]": (list,)}
+
+
 def read_recipe(path: Path) -> Recipe:
+    """The recipe of a config file. Raises ValueError for a key that it does not know or a value of another type."""
     with open(path, "rb") as file:
         table = tomllib.load(file)
-    unknown = set(table) - {field.name for field in fields(Recipe)}
-    if unknown:
+    types = {field.name: str(field.type) for field in fields(Recipe)}
+    if unknown := set(table) - set(types):
         raise ValueError(f"{path}: unknown keys {sorted(unknown)}")
-    if "patch_sides" in table:
-        table["patch_sides"] = tuple(table["patch_sides"])
-    return Recipe(**table)
+    for key, value in table.items():
+        if type(value) not in TAKEN[types[key]] or (type(value) is list and {type(one) for one in value} != {int}):
+            raise ValueError(f"{path}: {key} = {value!r} is not of type {types[key]}")
+    return Recipe(**{key: tuple(value) if type(value) is list else value for key, value in table.items()})
