@@ -12,12 +12,12 @@ import torch
 from PIL import Image
 
 from upscale_training import face_sheet
-from upscale_training.another import another
 from upscale_training.contact import LINE
 from upscale_training.data import read_picture
 from upscale_training.face_gates import DAMAGES, MARGIN_KEPT_MIN, around, eye_band, grid
 from upscale_training.faces import JITTER, FaceRun, Faces, landmarks, read_portraits
 from upscale_training.identity import margins, rank_one
+from upscale_training.invented import invented
 from upscale_training.mixture import Group
 from upscale_training.recipe import Recipe
 from upscale_training.resize import resize_8bit
@@ -72,12 +72,12 @@ def test_a_patch_lies_round_the_face_and_depends_on_the_draw_alone(folder: Path)
 MIDDLE = np.array([[112.0, 130.0]])
 
 
-def test_another_face_keeps_its_place_and_its_detail_and_is_never_the_same() -> None:
+def test_an_invented_face_keeps_its_place_and_its_detail_and_is_never_the_same() -> None:
     picture = torch.full((1, 3, 275, 225), 0.2)
     yy, xx = torch.meshgrid(torch.arange(275), torch.arange(225), indexing="ij")
     picture[:, :, (yy - 130) ** 2 + (xx - 112) ** 2 < 100] = 0.9
     places = (torch.arange(112) - 55.5) / 112.0
-    seen = [another([picture], MIDDLE, 112, JITTER, np.random.default_rng(seed)) for seed in range(20)]
+    seen = [invented([picture], MIDDLE, 112, JITTER, np.random.default_rng(seed)) for seed in range(20)]
     for one, other in pairwise(seen):
         assert one.shape == (1, 3, 112, 112) and 0.0 <= float(one.min()) <= float(one.max()) <= 1.0
         assert float((one - other).abs().max()) > 0.2
@@ -87,19 +87,19 @@ def test_another_face_keeps_its_place_and_its_detail_and_is_never_the_same() -> 
             assert abs(float((line * places).sum() / line.sum())) < JITTER + 0.05
     fine = torch.from_numpy(person(1)).permute(2, 0, 1)[None].float() / 255.0
     steepest = [
-        float(another([fine], MIDDLE, 112, 0.0, np.random.default_rng(s)).diff(dim=3).abs().max()) for s in range(9)
+        float(invented([fine], MIDDLE, 112, 0.0, np.random.default_rng(s)).diff(dim=3).abs().max()) for s in range(9)
     ]
     assert np.median(steepest) > 0.8 * float(fine.diff(dim=3).abs().max()), steepest
 
 
 def test_a_face_that_is_not_changed_is_the_portrait_to_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TURNED", "STRETCHED", "MOVED", "GAMMA", "TINT", "SATURATION"):
-        monkeypatch.setattr(f"upscale_training.another.{name}", 0.0)
-    monkeypatch.setattr("upscale_training.another.SHRUNK", (0.0, 0.0))
+        monkeypatch.setattr(f"upscale_training.invented.{name}", 0.0)
+    monkeypatch.setattr("upscale_training.invented.SHRUNK", (0.0, 0.0))
     picture = person(2)
     whole = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255.0
     for seed in range(8):
-        made = another([whole], np.array([[111.5, 129.5]]), 100, 0.0, np.random.default_rng(seed))
+        made = invented([whole], np.array([[111.5, 129.5]]), 100, 0.0, np.random.default_rng(seed))
         upright = (made[0].permute(1, 2, 0).numpy() * 255.0).round()
         cut = picture[80:180, 62:162]
         assert any(np.array_equal(one, cut) for one in (upright, upright[:, ::-1])), seed
@@ -107,7 +107,7 @@ def test_a_face_that_is_not_changed_is_the_portrait_to_the_last_level(monkeypatc
 
 def test_faces_made_together_are_each_from_its_own_portrait() -> None:
     wholes = [torch.full((1, 3, 275 + 9 * n, 225 + 7 * n), 0.1 * n) for n in range(1, 10)]
-    made = another(wholes, np.repeat(MIDDLE, 9, axis=0), 64, JITTER, np.random.default_rng(7))
+    made = invented(wholes, np.repeat(MIDDLE, 9, axis=0), 64, JITTER, np.random.default_rng(7))
     means = made.mean(dim=(1, 2, 3))
     assert bool((means[1:] > means[:-1] - 0.25).all()) and float(means[-1] - means[0]) > 0.5
     assert float(made.std(dim=(2, 3)).max()) < 1e-5

@@ -19,9 +19,9 @@ from PIL import Image
 from torch import Tensor
 
 from . import degrade
-from .another import another
 from .data import MULTIPLE, as_batch, packed, place, read_picture
 from .detail import CrispRun
+from .invented import invented
 from .mixture import Draw, Group, Mixture
 from .recipe import Recipe
 from .resize import resize_8bit
@@ -98,7 +98,7 @@ class Faces:
             parts.append(as_batch([self.as_it_is(self.packed[at], at, side, draw) for at in as_is]).to(self.device))
         if len(others):
             wholes = [as_batch([self.packed[at]]).to(self.device) for at in others]
-            parts.append(another(wholes, np.array([self.middles[at] for at in others]), side, JITTER, draw))
+            parts.append(invented(wholes, np.array([self.middles[at] for at in others]), side, JITTER, draw))
         return torch.cat(parts)[torch.from_numpy(draw.permutation(size)).to(self.device)]
 
     def as_it_is(self, picture: NDArray[np.uint8], at: int, side: int, draw: Draw) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Faces that nobody has: portraits turned, stretched, bent, mirrored and lit otherwise.
+"""Invented faces: portraits turned, stretched, bent, mirrored and lit otherwise.
 
 Portraits are few (339), and a scene at 4x takes 224 of their 225 pixels. Seen as they are, they were learnt by heart:
 behind JPEG 30 a network was 1.17 dB better than the restoring one on those it was trained on and .76 on the others, one
@@ -24,7 +24,7 @@ TURNED, STRETCHED, MOVED, BENT = 12.0, 0.05, 0.012, 5
 GAMMA, TINT, SATURATION = 0.2, 0.04, 0.12
 
 
-def another(pictures: list[Tensor], middles: np.ndarray, side: int, jitter: float, draw: Draw) -> Tensor:
+def invented(pictures: list[Tensor], middles: np.ndarray, side: int, jitter: float, draw: Draw) -> Tensor:
     """[n, 3, side, side] of faces like those of `pictures`, each [1, 3, h, w], RGB in 0..1; computed where they lie.
 
     `middles` [n, 2] (x, y) of the faces, in pixels, come to lie within `jitter` sides of the patch's own, further off
