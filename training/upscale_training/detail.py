@@ -102,7 +102,8 @@ class CrispRun(Run):
     @torch.no_grad()
     def started(self, group: Group) -> Tensor:
         """What the network that the training began with makes of the same."""
-        with torch.autocast(group.small.device.type, torch.bfloat16, enabled=self.recipe.bf16(self.step)):
+        self.start.by = self.network.by
+        with torch.autocast(group.small.device.type, torch.bfloat16, enabled=self.coarse()):
             return self.start(group.small, group.condition).float()
 
     def judged(self, output: Tensor, group: Group) -> Tensor:

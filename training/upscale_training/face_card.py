@@ -39,6 +39,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 
 ## Data
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
+Four patches in five show them turned, stretched, bent and lit otherwise (`invented.py`).
 A seventh of what was seen was clean, a third went through JPEG, half of that with a little blur or noise before, and
 half was as cameras and the internet make pictures (`camera.py`): softened, shrunk, noisy, half of them then JPEG. The
 network is given what the estimator makes of each (`faces.py`). Started from {state["started_from"]}.

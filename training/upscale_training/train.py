@@ -163,14 +163,15 @@ class Run:
 
     def gradients(self, group: Group, share: float) -> Tensor:
         """Adds the gradients of one group, weighted by its share of the step; returns its part of the loss."""
-        recipe, kind = self.recipe, self.device.split(":")[0]
-        # Winograd's layers are in single precision, whatever the recipe says.
-        coarse = recipe.bf16(self.step) and self.network.by is Plain
-        with torch.autocast(kind, torch.bfloat16, enabled=coarse):
+        with torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=self.coarse()):
             output = self.forward(group.small, group.condition)
         loss = self.loss(output, group) * share
         loss.backward()
         return loss.detach()
+
+    def coarse(self) -> bool:
+        """Whether layers compute in bfloat16; Winograd's are in single precision, whatever the recipe says."""
+        return self.recipe.bf16(self.step) and self.network.by is Plain
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         recipe, output = self.recipe, output.float()
