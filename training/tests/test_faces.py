@@ -12,6 +12,8 @@ import torch
 from PIL import Image
 
 from upscale_training import face_sheet
+from upscale_training.by_condition import ByConditionRun, shows_little
+from upscale_training.condition import CLEAN, source_inputs
 from upscale_training.contact import LINE
 from upscale_training.data import read_picture
 from upscale_training.face_gates import DAMAGES, MARGIN_KEPT_MIN, around, eye_band, grid
@@ -214,3 +216,30 @@ def test_every_damage_is_a_file_that_can_be_read() -> None:
             read = np.asarray(image.convert("RGB"))
         assert read.shape == small.shape
         assert np.array_equal(read, small) == (name == "clean"), name
+
+
+def test_by_the_condition_alone_noisy_and_soft_faces_change_and_others_are_held(folder: Path, tmp_path: Path) -> None:
+    # A network that hears its condition: what ships.
+    start = "../crates/upscale_engine/weights/face-x4.safetensors"
+    shape = SMALL | {"channels": 48, "blocks": 6, "start_from": start}
+    recipe = Recipe("face", 4, 9, warm_up_steps=1, scenes=6, crops=1, weave=0.1, critic=0.01, contrast=0.1, **shape)
+    run, faces = ByConditionRun(recipe, "cpu"), Faces(folder, folder / "cache", recipe)
+    seen = [(group, shows_little(group.condition)) for _ in range(3) for group, _ in run.groups(faces)]
+    assert {little for _, little in seen} == {False, True}
+    for group, little in seen:
+        with torch.no_grad():
+            output = run.network(group.small, group.condition)
+        loss = float(run.loss(output.requires_grad_(), group).detach())
+        assert (loss == 0.0) != little, (loss, little)
+    before = {name: value.clone() for name, value in run.network.named_parameters()}
+    run.step_on(faces)
+    changed = {name for name, value in run.network.named_parameters() if not torch.equal(value, before[name])}
+    assert changed and all(name.startswith("cond.") for name in changed), changed
+
+
+def test_what_counts_as_noisy_or_soft() -> None:
+    told = {one: shows_little(torch.tensor((*CLEAN, *source_inputs(*one)))) for one in WORDS}
+    assert told == WORDS
+
+
+WORDS = {(0.0, 0.0): False, (7.0, 0.7): False, (9.0, 0.0): True, (0.0, 0.8): True, (None, None): False}

@@ -54,6 +54,8 @@ class CrispRun(Run):
         self.critic = Critic().to(device) if recipe.critic else None
         if self.critic:
             self.judging = adam(self.critic.parameters(), CRITIC_RATE, betas=(0.5, 0.99))
+            for value in self.critic.parameters():
+                value.grad = torch.zeros_like(value)
         # Before a checkpoint is taken, `network` is what the training began with.
         self.start = copy.deepcopy(self.network).requires_grad_(False) if recipe.weave else None
 
@@ -66,7 +68,8 @@ class CrispRun(Run):
         """The critic takes its step on the same pictures."""
         if not self.critic:
             return super().stepped(pictures)
-        self.judging.zero_grad()
+        # Zeros, not nothing: of a team, one process may have had no use for the critic.
+        self.judging.zero_grad(set_to_none=False)
         loss = super().stepped(pictures)
         summed(self.critic, loss)
         self.judging.step()
