@@ -8,17 +8,15 @@ more, and gates of other sources stay. `start_from` in the recipe is the network
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from torch import Tensor
 
 from .camera import Camera
 from .condition import source_inputs
-from .faces import FaceRun, Faces
+from .faces import FaceRun, train_on_faces
 from .mixture import Group, Mixture
 from .recipe import Recipe
 from .scenes import Scenes
-from .train import adam, go_on, options, prepare
+from .train import adam
 
 # A source counts from so many levels of noise or pixels of softness on. Faces behind noise of five levels keep to what
 # they are; those behind twelve, and a blur of one pixel, are to be seen.
@@ -65,14 +63,5 @@ def shows_little(condition: Tensor) -> bool:
     return bool((condition[4] >= noise) | (condition[5] >= softness))
 
 
-def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its portraits")
-    arguments = parser.parse_args()
-    recipe = prepare(arguments)
-    faces = Faces(arguments.faces, arguments.runs / "cache", recipe, arguments.device)
-    go_on(ByConditionRun(recipe, arguments.device, arguments.compile), faces, arguments)
-
-
 if __name__ == "__main__":
-    main()
+    train_on_faces(__doc__, lambda recipe: ByConditionRun)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,15 +141,15 @@ class EarlyFaceRun(Run):
     scenes = SCENES
 
 
-def main() -> None:
-    parser = options(__doc__)
+def train_on_faces(about: str | None, kind: Callable[[Recipe], type[Run]]) -> None:
+    """What a command does that trains the `kind` of run which its recipe asks for."""
+    parser = options(about)
     parser.add_argument("--faces", type=Path, required=True, help="folder with SOURCES.tsv and its portraits")
     arguments = parser.parse_args()
     recipe = prepare(arguments)
     faces = Faces(arguments.faces, arguments.runs / "cache", recipe, arguments.device)
-    kind = FaceRun if recipe.contrast else EarlyFaceRun
-    go_on(kind(recipe, arguments.device, arguments.compile), faces, arguments)
+    go_on(kind(recipe)(recipe, arguments.device, arguments.compile), faces, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    train_on_faces(__doc__, lambda recipe: FaceRun if recipe.contrast else EarlyFaceRun)
