@@ -13,7 +13,7 @@ from PIL import Image
 
 from upscale_training import face_sheet
 from upscale_training.by_condition import ByConditionRun, shows_little
-from upscale_training.condition import CLEAN, source_inputs
+from upscale_training.condition import CLEAN, jpeg_condition, source_inputs
 from upscale_training.contact import LINE
 from upscale_training.data import read_picture
 from upscale_training.face_gates import DAMAGES, MARGIN_KEPT_MIN, around, eye_band, grid
@@ -240,6 +240,9 @@ def test_by_the_condition_alone_noisy_and_soft_faces_change_and_others_are_held(
 def test_what_counts_as_noisy_or_soft() -> None:
     told = {one: shows_little(torch.tensor((*CLEAN, *source_inputs(*one)))) for one in WORDS}
     assert told == WORDS
+    noisy = source_inputs(9.0, 0.0)
+    by_quality = {quality: shows_little(torch.tensor((*jpeg_condition(quality, 1.0), *noisy))) for quality in (60, 90)}
+    assert by_quality == {60: False, 90: True}
 
 
 WORDS = {(0.0, 0.0): False, (7.0, 0.7): False, (9.0, 0.0): True, (0.0, 0.8): True, (None, None): False}

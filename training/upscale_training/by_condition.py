@@ -11,7 +11,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from .camera import Camera
-from .condition import source_inputs
+from .condition import jpeg_condition, source_inputs
 from .faces import FaceRun, train_on_faces
 from .mixture import Group, Mixture
 from .recipe import Recipe
@@ -21,9 +21,11 @@ from .train import adam
 # A source counts from so many levels of noise or pixels of softness on. Faces behind noise of five levels keep to what
 # they are; those behind twelve, and a blur of one pixel, are to be seen.
 NOISY, SOFT = 8.0, 0.75
-# What a difference from before costs elsewhere, for a square error of 1: as much as the logarithm in `Recipe.loss`
+# JPEGs below this quality are held too: behind quality 30 faces change enough, and identity has no more to give.
+COMPRESSED = jpeg_condition(75, 0.0)[1]
+# What a difference from before costs elsewhere, for a square error of 1: twice what the logarithm in `Recipe.loss`
 # makes of it beside an error of 4e-4.
-HELD = 200.0
+HELD = 400.0
 # Most scenes as cameras make them, few of them compressed or of unknown noise.
 SCENES = Scenes(
     clean=0.08,
@@ -58,9 +60,9 @@ class ByConditionRun(FaceRun):
 
 
 def shows_little(condition: Tensor) -> bool:
-    """Whether a source is noisy or soft by its condition [6]."""
+    """Whether a source is noisy or soft by its condition [6], and its file not coarse."""
     (noise, _), (_, softness) = source_inputs(NOISY, None), source_inputs(None, SOFT)
-    return bool((condition[4] >= noise) | (condition[5] >= softness))
+    return bool((condition[1] <= COMPRESSED) & ((condition[4] >= noise) | (condition[5] >= softness)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Turns a checkpoint of faces.py into what ships: `python -m upscale_training.face_card CHECKPOINT --out FOLDER`.
+"""Turns a checkpoint into what ships: `python -m upscale_training.face_card CHECKPOINT --out FOLDER`.
 
-Weights and golden pair are export.py's. The card's figures are what face_gates.py printed, given by `--gates FILE`.
+The checkpoint is one of faces.py or by_condition.py. Weights and golden pair are export.py's. The card's figures are
+what face_gates.py printed, given by `--gates FILE`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ from .export import Counter, current_commit, export, listed
 from .faces import read_portraits
 from .recipe import Recipe
 
+# What each kind of run trained, by its name in the checkpoint.
+TRAINED = {
+    "FaceRun": "The whole network, with contrast and a critic (`faces.py`).",
+    "EarlyFaceRun": "The whole network, by square error (`faces.py`).",
+    "ByConditionRun": "Only what the condition changes, for noisy and soft sources; held for all others "
+    "(`by_condition.py`).",
+}
+
 
 def card(path: Path, recipe: Recipe, state: dict, folder: Path, gates: str) -> str:
     people = read_portraits(folder)
     trained = [one for one in people if not one.is_held_out()]
     licences = listed(Counter(one.licence for one in trained))
     content = path.read_bytes()
-    settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in state["recipe"].items())
     return f"""# {recipe.name}
 
 Enlarges faces {recipe.scale} times, for `face_enhance`; the engine runs it inside the boxes of faces only.
@@ -40,13 +48,23 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 ## Data
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
 Four patches in five show them turned, stretched, bent and lit otherwise (`invented.py`).
-A seventh of what was seen was clean, a third went through JPEG, half of that with a little blur or noise before, and
-half was as cameras and the internet make pictures (`camera.py`): softened, shrunk, noisy, half of them then JPEG. The
-network is given what the estimator makes of each (`faces.py`). Started from {state["started_from"]}.
+The network is given what the estimator makes of each. Started from {state["started_from"]}.
 
-## Recipe
-{settings}
+## Training
+{TRAINED[state["run"]]}
+
+### Recipe
+{settings(state["recipe"])}
+
+### Scenes
+`Scenes` of `scenes.py`; what is neither clean nor a file is as cameras and the internet make pictures.
+
+{settings(state["scenes"])}
 """
+
+
+def settings(chosen: dict) -> str:
+    return "\n".join(f"- {key}: {json.dumps(value)}" for key, value in chosen.items())
 
 
 def main() -> None:

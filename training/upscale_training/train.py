@@ -207,6 +207,8 @@ class Run:
             "step": self.step,
             "seconds": self.seconds,
             "started_from": self.started_from,
+            "run": type(self).__name__,
+            "scenes": asdict(self.scenes),
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
