@@ -224,7 +224,7 @@ def test_by_the_condition_alone_noisy_and_soft_faces_change_and_others_are_held(
     shape = SMALL | {"channels": 48, "blocks": 6, "start_from": start}
     recipe = Recipe("face", 4, 9, warm_up_steps=1, scenes=6, crops=1, weave=0.1, critic=0.01, contrast=0.1, **shape)
     run, faces = ByConditionRun(recipe, "cpu"), Faces(folder, folder / "cache", recipe)
-    seen = [(group, shows_little(group.condition)) for _ in range(3) for group, _ in run.groups(faces)]
+    seen = [(group, shows_little(group.condition, 4)) for _ in range(3) for group, _ in run.groups(faces)]
     assert {little for _, little in seen} == {False, True}
     for group, little in seen:
         with torch.no_grad():
@@ -238,11 +238,13 @@ def test_by_the_condition_alone_noisy_and_soft_faces_change_and_others_are_held(
 
 
 def test_what_counts_as_noisy_or_soft() -> None:
-    told = {one: shows_little(torch.tensor((*CLEAN, *source_inputs(*one)))) for one in WORDS}
+    told = {one: shows_little(torch.tensor((*CLEAN, *source_inputs(*one))), 4) for one in WORDS}
     assert told == WORDS
     noisy = source_inputs(9.0, 0.0)
-    by_quality = {quality: shows_little(torch.tensor((*jpeg_condition(quality, 1.0), *noisy))) for quality in (60, 90)}
-    assert by_quality == {60: False, 90: True}
+    by_quality = {q: [shows_little(torch.tensor((*jpeg_condition(q, 1.0), *noisy)), s) for s in (2, 4)] for q in JPEGS}
+    assert by_quality == JPEGS
 
 
+# Whether a noisy JPEG of a quality counts at 2x and at 4x.
+JPEGS = {30: [True, False], 60: [False, False], 90: [True, True]}
 WORDS = {(0.0, 0.0): False, (7.0, 0.7): False, (9.0, 0.0): True, (0.0, 0.8): True, (None, None): False}
