@@ -36,6 +36,14 @@ def test_a_network_comes_back_from_its_file(shape, tmp_path):
     assert torch.equal(again(small), network(small))
 
 
+def test_the_same_weights_are_the_same_file(tmp_path):
+    network = stirred(TOLD)
+    first, second = tmp_path / "1.safetensors", tmp_path / "2.safetensors"
+    for path in (first, second):
+        save(network, path)
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_half_floats_change_the_picture_by_less_than_a_quarter_of_a_level(tmp_path):
     network, small = stirred(tier("f", 2)), torch.rand(1, 3, 32, 32)
     save(network, tmp_path / "t.safetensors", torch.float16)

@@ -5,11 +5,12 @@ Tensors are named as in network.py (`head.weight`, `blocks.0.conv1.weight`, ...)
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from .condition import FILE_INPUTS, SOURCE_INPUTS
 from .network import Architecture, Network
@@ -42,8 +43,19 @@ def save_weights(network: Network, path: Path, *, name: str, commit: str, steps:
         metadata["condition"] = CONDITIONS[shape.inputs]
     tensors = {key: value.detach().to(kind_of(key, dtype)).contiguous() for key, value in network.state_dict().items()}
     unfinished = path.with_suffix(".unfinished")
-    save_file(tensors, unfinished, metadata)
+    unfinished.write_bytes(in_order(save(tensors, metadata)))
     unfinished.replace(path)
+
+
+def in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted: safetensors shuffles it, and the same weights would get another SHA-256
+    each time. A header is its length in eight bytes and JSON, with spaces up to a multiple of eight."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
 def kind_of(name: str, dtype: torch.dtype) -> torch.dtype:
