@@ -90,22 +90,24 @@ ls /usr/share/vulkan/icd.d/lvp_icd.*.json >/dev/null 2>&1 || { apt-get update &&
 # What finds no PostgreSQL, no Chromium and no Vulkan from here on fails instead of saying what it left out.
 export CI=true
 
-step "Tests"
+step "Tests are built"
+cargo test --locked --workspace --no-run
+cargo build --locked --bin upscale
+python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
+
+step "Schemathesis against the live service begins"
 # Logs and planted secrets of all tests, for one search over all of them at the end.
 export UPSCALE_TEST_LOGS="$PWD/target/test-logs"
 rm -rf "$UPSCALE_TEST_LOGS"
 mkdir -p "$UPSCALE_TEST_LOGS"
-# One that fails hides no other.
-cargo test --locked --workspace --no-fail-fast
-
-python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
-
-step "Schemathesis against the live service begins"
-cargo build --locked --bin upscale
 # It mostly waits, for requests that ask to be held: 230 s with 25 s of processors. So it runs beside what follows.
 setsid checks/schemathesis.sh >target/schemathesis.log 2>&1 &
 schemathesis=$!
 trap 'kill -- "-$schemathesis" 2>/dev/null || true' EXIT
+
+step "Tests"
+# One that fails hides no other.
+cargo test --locked --workspace --no-fail-fast
 
 step "The Python and TypeScript clients against the live service"
 checks/clients.sh
