@@ -91,6 +91,7 @@ ls /usr/share/vulkan/icd.d/lvp_icd.*.json >/dev/null 2>&1 || { apt-get update &&
 export CI=true
 
 step "Tests are built"
+# Before Schemathesis runs: nothing replaces its program then.
 cargo test --locked --workspace --no-run
 cargo build --locked --bin upscale
 python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }

@@ -19,8 +19,8 @@ from .recipe import Recipe
 TRAINED = {
     "FaceRun": "The whole network, with contrast and a critic (`faces.py`).",
     "EarlyFaceRun": "The whole network, by square error (`faces.py`).",
-    "ByConditionRun": "Only what the condition changes, for noisy and soft sources; held for all others "
-    "(`by_condition.py`).",
+    "ByConditionRun": "Only what the condition changes, for noisy and soft sources, at 2x for coarse JPEGs too; "
+    "held for all others (`by_condition.py`).",
 }
 
 
