@@ -25,6 +25,8 @@ TRAINED = {
 
 
 def card(path: Path, recipe: Recipe, state: dict, folder: Path, gates: str) -> str:
+    if "run" not in state:
+        raise ValueError("the checkpoint does not say which run made it: it is older than 2026-11-28")
     people = read_portraits(folder)
     trained = [one for one in people if not one.is_held_out()]
     licences = listed(Counter(one.licence for one in trained))
