@@ -7,7 +7,8 @@ use crate::check::OutputCheck;
 use crate::decoded::Source;
 use crate::error::WriteError;
 use crate::groups::Groups;
-use crate::shrink::shrunk;
+use crate::shrink::{Shrunk, shrunk};
+use crate::spare::Spare;
 
 /// The upscaled alpha, as 16-bit samples (24 MB for the largest result), kept until colour has caught up.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct AlphaPlane {
     next_row: usize,
     groups: Groups,
     check: OutputCheck,
+    spare: Spare,
 }
 
 impl AlphaPlane {
@@ -36,6 +38,7 @@ impl AlphaPlane {
             next_row: 0,
             groups: Groups::new(width * scale),
             check: OutputCheck::new(&alpha),
+            spare: Spare::default(),
             source: alpha,
         })
     }
@@ -60,10 +63,12 @@ impl AlphaPlane {
         }
         self.next_row += rows.row_count;
         let (source, scale) = (&self.source, self.scale);
-        let (check, samples) = (&mut self.check, &mut self.samples);
+        let (check, samples, spare) = (&mut self.check, &mut self.samples, &mut self.spare);
         self.groups.push(rows.samples, &mut |group| {
             let y = samples.len() / group.len();
-            check.take(source, y, scale, group, &shrunk(group, 1, scale).codes)?;
+            let Shrunk { codes, light } = shrunk(group, 1, scale, spare);
+            check.take(source, y, scale, group, &codes, spare)?;
+            spare.keep([codes, light]);
             keep_within(source, y, scale, group, samples);
             Ok(())
         })

@@ -10,7 +10,8 @@ use upscale_simd::widened;
 
 use crate::error::WriteError;
 use crate::light::{code_per_light, light};
-use crate::shrink::shrunk;
+use crate::shrink::{Shrunk, shrunk};
+use crate::spare::Spare;
 
 /// Half the width of the window, in source pixels (weights fall linearly to nothing at `RADIUS + 1`).
 const RADIUS: usize = 8;
@@ -30,12 +31,13 @@ type Take<'a> = &'a mut dyn FnMut(&mut [f32]) -> Result<(), WriteError>;
 /// as a result: what is done never reaches beyond what was read.
 pub fn balance(source: &Pixels, scale: usize, made: &mut [f32]) {
     let samples = source.width() * source.channels() * scale * scale;
-    let mut window = Balance::new(scale);
+    let (mut window, spare) = (Balance::new(scale), &mut Spare::default());
     let mut done = 0;
     for group in 0..made.len() / samples {
         let group = made[group * samples..][..samples].to_vec();
-        let light = shrunk(&group, source.channels(), scale).light;
-        let kept = window.push(source, &group, light, &mut |row| {
+        let Shrunk { codes, light } = shrunk(&group, source.channels(), scale, spare);
+        spare.keep([codes]);
+        let kept = window.push(source, &group, light, spare, &mut |row| {
             made[done..done + row.len()].copy_from_slice(row);
             done += row.len();
             Ok(())
@@ -90,28 +92,30 @@ impl Balance {
         source: &Pixels,
         group: &[f32],
         light: Vec<f32>,
+        spare: &mut Spare,
         take: Take<'_>,
     ) -> Result<(), WriteError> {
         let y = self.next_group + self.groups.len();
-        self.gathered.push_back(gather(source, y, &light));
-        drop(light);
+        self.gathered.push_back(gather(source, y, &light, spare));
+        spare.keep([light]);
         let known = self.first_gathered + self.gathered.len();
         while self.next_spread < known
             && (self.next_spread + RADIUS < known || known == source.height())
         {
-            let row = self.spread_row(source);
+            let row = self.spread_row(source, spare);
             self.spread.push_back(row);
             self.next_spread += 1;
             let keep_from = self.next_spread.saturating_sub(RADIUS);
             while self.first_gathered < keep_from {
-                self.gathered.pop_front();
+                let gone = self.gathered.pop_front();
+                spare.keep(gone.into_iter().flat_map(|row| [row.sums, row.weights]));
                 self.first_gathered += 1;
             }
         }
         if self.next_spread == source.height() {
             self.gathered.clear();
         }
-        self.give_back(source, group, take)
+        self.give_back(source, group, spare, take)
     }
 
     /// Hands on the groups whose corrections are known. `newest` is copied only if it has to wait: where a picture is one
@@ -120,15 +124,21 @@ impl Balance {
         &mut self,
         source: &Pixels,
         newest: &[f32],
+        spare: &mut Spare,
         take: Take<'_>,
     ) -> Result<(), WriteError> {
         while self.is_known(source) {
             match self.groups.pop_front() {
-                Some(group) => self.finish(source, &group, take)?,
-                None => return self.finish(source, newest, take),
+                Some(group) => {
+                    self.finish(source, &group, spare, take)?;
+                    spare.keep([group]);
+                }
+                None => return self.finish(source, newest, spare, take),
             }
         }
-        self.groups.push_back(newest.to_vec());
+        let mut waiting = spare.row();
+        waiting.extend_from_slice(newest);
+        self.groups.push_back(waiting);
         Ok(())
     }
 
@@ -138,29 +148,37 @@ impl Balance {
     }
 
     /// Corrects the rows of the next group and hands them on.
-    fn finish(&mut self, source: &Pixels, group: &[f32], take: Take<'_>) -> Result<(), WriteError> {
+    fn finish(
+        &mut self,
+        source: &Pixels,
+        group: &[f32],
+        spare: &mut Spare,
+        take: Take<'_>,
+    ) -> Result<(), WriteError> {
         let pure = pure_pixels(source, self.next_group);
         let row_samples = group.len() / self.scale;
-        let mut corrected = vec![0.0; row_samples];
+        let mut corrected = spare.zeros(row_samples);
         for (index, row) in group.chunks_exact(row_samples).enumerate() {
             self.correct(source, index, row, &mut corrected);
             keep_pure(&pure, self.scale * source.channels(), &mut corrected);
             take(&mut corrected)?;
         }
+        spare.keep([corrected]);
         self.next_group += 1;
         while self.first_spread + 1 < self.next_group {
-            self.spread.pop_front();
+            spare.keep(self.spread.pop_front());
             self.first_spread += 1;
         }
         Ok(())
     }
 
     /// Corrections of row `next_spread`, gathered down the window and drawn out to the result's width.
-    fn spread_row(&self, source: &Pixels) -> Vec<f32> {
+    fn spread_row(&self, source: &Pixels, spare: &mut Spare) -> Vec<f32> {
         let (y, width, channels) = (self.next_spread, source.width(), source.channels());
         let full = ((RADIUS + 1) * (RADIUS + 1)) as f32;
-        let mut sums = vec![0.0; width * channels];
-        let mut weights = vec![DOUBT * full * full; width];
+        let mut sums = spare.zeros(width * channels);
+        let mut weights = spare.row();
+        weights.resize(width, DOUBT * full * full);
         for (offset, row) in self.gathered.iter().enumerate() {
             let distance = (self.first_gathered + offset).abs_diff(y);
             if distance > RADIUS {
@@ -173,7 +191,9 @@ impl Balance {
             });
         }
         by_pixel(&mut sums, channels, &weights, |sum, weight| sum / weight);
-        stretch(&sums, channels, self.scale)
+        let row = stretch(&sums, channels, self.scale, spare);
+        spare.keep([sums, weights]);
+        row
     }
 
     /// Row `index` of the next group with the correction, which is taken from linear light to code values by the slope there.
@@ -201,20 +221,23 @@ fn add_share(sums: &mut [f32], share: f32, row: &[f32]) {
 }
 
 /// Differences of row `y` times their weights, summed along the row under a triangle.
-fn gather(source: &Pixels, y: usize, found: &[f32]) -> Gathered {
+fn gather(source: &Pixels, y: usize, found: &[f32], spare: &mut Spare) -> Gathered {
     let channels = source.channels();
-    let own = smoothness(source, y);
-    let mut differences = source.row(y).to_vec();
+    let own = smoothness(source, y, spare);
+    let mut differences = spare.row();
+    differences.extend_from_slice(source.row(y));
     widened(|| {
         for (code, found) in differences.iter_mut().zip(found) {
             *code = light(*code) - found;
         }
     });
     by_pixel(&mut differences, channels, &own, |sum, weight| sum * weight);
-    Gathered {
-        sums: under_triangle(&differences, channels),
-        weights: under_triangle(&own, 1),
-    }
+    let gathered = Gathered {
+        sums: under_triangle(&differences, channels, spare),
+        weights: under_triangle(&own, 1, spare),
+    };
+    spare.keep([own, differences]);
+    gathered
 }
 
 /// Every sample joined with its pixel's own number.
@@ -239,37 +262,44 @@ fn join_pixels<const CHANNELS: usize>(
 
 /// Sums along a row of `channels` samples a pixel, each pixel counted `RADIUS + 1 - distance` times: a box of
 /// `RADIUS + 1` pixels, twice.
-fn under_triangle(row: &[f32], channels: usize) -> Vec<f32> {
+fn under_triangle(row: &[f32], channels: usize, spare: &mut Spare) -> Vec<f32> {
     let margin = RADIUS * channels;
-    let mut padded = vec![0.0; row.len() + 2 * margin];
+    let mut padded = spare.zeros(row.len() + 2 * margin);
     padded[margin..][..row.len()].copy_from_slice(row);
-    match channels {
-        1 => boxed::<1>(&boxed::<1>(&padded)),
-        _ => boxed::<3>(&boxed::<3>(&padded)),
-    }
+    let boxed = match channels {
+        1 => boxed::<1>,
+        _ => boxed::<3>,
+    };
+    let mut twice = [spare.row(), spare.row()];
+    let [once, sums] = &mut twice;
+    boxed(&padded, once);
+    boxed(once, sums);
+    let [once, sums] = twice;
+    spare.keep([padded, once]);
+    sums
 }
 
 /// Sums of `RADIUS + 1` pixels in a row; `RADIUS` pixels fewer. In 64 bits, so that what a running sum takes in it also
 /// loses again. All channels of a pixel at once: each sum waits for the one before.
-fn boxed<const CHANNELS: usize>(row: &[f32]) -> Vec<f32> {
+fn boxed<const CHANNELS: usize>(row: &[f32], sums: &mut Vec<f32>) {
     let (pixels, _) = row.as_chunks::<CHANNELS>();
     let (first, _) = pixels.split_at(RADIUS + 1);
     let mut sum: [f64; CHANNELS] =
         array::from_fn(|c| first.iter().map(|pixel| f64::from(pixel[c])).sum());
-    let mut sums = Vec::with_capacity(row.len() - RADIUS * CHANNELS);
+    sums.reserve(row.len() - RADIUS * CHANNELS);
     sums.extend(sum.map(|sum| sum as f32));
     for (gone, new) in pixels.iter().zip(&pixels[RADIUS + 1..]) {
         sum = array::from_fn(|c| sum[c] + (f64::from(new[c]) - f64::from(gone[c])));
         sums.extend(sum.map(|sum| sum as f32));
     }
-    sums
 }
 
 /// Of every pixel of row `y`: 1 where the source is smooth, falling with the largest difference to its four
 /// neighbours.
-fn smoothness(source: &Pixels, y: usize) -> Vec<f32> {
+fn smoothness(source: &Pixels, y: usize, spare: &mut Spare) -> Vec<f32> {
     let row = source.row(y);
-    let mut largest = vec![0.0_f32; row.len()];
+    let mut largest = spare.zeros(row.len());
+    let mut shares = spare.row();
     let beside = [
         source.row(y.saturating_sub(1)),
         source.row((y + 1).min(source.height() - 1)),
@@ -283,20 +313,21 @@ fn smoothness(source: &Pixels, y: usize) -> Vec<f32> {
         widen(&mut largest[..left.len()], left, right);
         widen(&mut largest[channels..], right, left);
         match channels {
-            1 => smooth_shares::<1>(&largest),
-            _ => smooth_shares::<3>(&largest),
+            1 => smooth_shares::<1>(&largest, &mut shares),
+            _ => smooth_shares::<3>(&largest, &mut shares),
         }
-    })
+    });
+    spare.keep([largest]);
+    shares
 }
 
 #[inline(always)]
-fn smooth_shares<const CHANNELS: usize>(largest: &[f32]) -> Vec<f32> {
+fn smooth_shares<const CHANNELS: usize>(largest: &[f32], shares: &mut Vec<f32>) {
     let (pixels, _) = largest.as_chunks::<CHANNELS>();
     let most = pixels
         .iter()
         .map(|pixel| pixel.iter().fold(0.0_f32, |most, sample| most.max(*sample)));
-    most.map(|most| 1.0 / (1.0 + (most / EDGE) * (most / EDGE)))
-        .collect()
+    shares.extend(most.map(|most| 1.0 / (1.0 + (most / EDGE) * (most / EDGE))));
 }
 
 #[inline(always)]
@@ -317,17 +348,18 @@ fn between(own: usize, index: usize, scale: usize, last: usize) -> (usize, usize
 }
 
 /// A row of `channels` samples a pixel drawn out `scale` times, linearly.
-fn stretch(row: &[f32], channels: usize, scale: usize) -> Vec<f32> {
+fn stretch(row: &[f32], channels: usize, scale: usize, spare: &mut Spare) -> Vec<f32> {
+    let mut wide = spare.zeros(row.len() * scale);
     match channels {
-        1 => stretch_pixels::<1>(row, scale),
-        _ => stretch_pixels::<3>(row, scale),
+        1 => stretch_pixels::<1>(row, scale, &mut wide),
+        _ => stretch_pixels::<3>(row, scale, &mut wide),
     }
+    wide
 }
 
 /// The number of channels is known when this is compiled.
-fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize) -> Vec<f32> {
+fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize, wide: &mut [f32]) {
     let (pixels, _) = row.as_chunks::<CHANNELS>();
-    let mut wide = vec![0.0; row.len() * scale];
     let (blocks, _) = wide.as_chunks_mut::<CHANNELS>();
     for (x, block) in blocks.chunks_exact_mut(scale).enumerate() {
         for (index, pixel) in block.iter_mut().enumerate() {
@@ -336,11 +368,16 @@ fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize) -> Vec<f32> 
             *pixel = array::from_fn(|c| left[c] + (right[c] - left[c]) * share);
         }
     }
-    wide
 }
 
 /// Of every pixel of row `y`: whether the result stays white where it and all eight around it are pure white, or black.
+/// Empty where none does.
 fn pure_pixels(source: &Pixels, y: usize) -> Vec<Option<bool>> {
+    // Most rows of a photograph have nothing pure.
+    let mut own = source.row(y).iter();
+    if !own.any(|sample| is_white(sample) || is_black(sample)) {
+        return Vec::new();
+    }
     let mut pure = vec![None; source.width()];
     mark(&mut pure, true, &pure_columns(source, y, is_white));
     mark(&mut pure, false, &pure_columns(source, y, is_black));
@@ -351,7 +388,6 @@ fn pure_pixels(source: &Pixels, y: usize) -> Vec<Option<bool>> {
 fn pure_columns(source: &Pixels, y: usize, passes: impl Fn(&f32) -> bool) -> Vec<bool> {
     let channels = source.channels();
     let mut pure = vec![true; source.width()];
-    // Most rows of a photograph have nothing pure: then their neighbours are not looked at.
     for row in [y, y.saturating_sub(1), (y + 1).min(source.height() - 1)] {
         for (pixel, pure) in source.row(row).chunks_exact(channels).zip(&mut pure) {
             *pure = *pure && pixel.iter().all(&passes);

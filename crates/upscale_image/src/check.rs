@@ -20,7 +20,8 @@ use self::filtered::{Filter, around};
 use self::fit::is_grainy;
 use self::parts::Parts;
 use self::square::Square;
-use crate::shrink::shrunk;
+use crate::shrink::{Shrunk, shrunk};
+use crate::spare::Spare;
 
 /// Side of the squares that are judged one by one, in source pixels …
 const BLOCK: usize = 32;
@@ -90,10 +91,12 @@ struct Whole {
 /// [`PngWriter`]: crate::PngWriter
 pub fn check_result(source: &Pixels, scale: usize, made: &[f32]) -> Result<Fidelity, CheckFailure> {
     let mut check = OutputCheck::new(source);
+    let spare = &mut Spare::default();
     let groups = made.chunks_exact(source.width() * source.channels() * scale * scale);
     for (y, group) in groups.enumerate() {
-        let codes = shrunk(group, source.channels(), scale).codes;
-        check.take(source, y, scale, group, &codes)?;
+        let Shrunk { codes, light } = shrunk(group, source.channels(), scale, spare);
+        check.take(source, y, scale, group, &codes, spare)?;
+        spare.keep([codes, light]);
     }
     check.finish()
 }
@@ -119,12 +122,13 @@ impl OutputCheck {
         scale: usize,
         group: &[f32],
         shrunk: &[f32],
+        spare: &mut Spare,
     ) -> Result<(), CheckFailure> {
         let channels = source.channels();
         check_finite(y * scale, source.width() * scale * channels, group)?;
-        self.filter.push(shrunk);
+        self.filter.push(shrunk, spare);
         while let Some(y) = self.filter.pop() {
-            self.take_filtered(source, y);
+            self.take_filtered(source, y, spare);
         }
         self.filter.clear_at_end();
         let own = source.row(y);
@@ -165,7 +169,7 @@ impl OutputCheck {
         })
     }
 
-    fn take_filtered(&mut self, source: &Pixels, y: usize) {
+    fn take_filtered(&mut self, source: &Pixels, y: usize, spare: &mut Spare) {
         let channels = source.channels();
         let rows = [y.saturating_sub(1), y, (y + 1).min(source.height() - 1)];
         let rows = rows.map(|row| source.row(row));
@@ -173,16 +177,18 @@ impl OutputCheck {
             let first = part * SQUARES_A_STRETCH;
             let start = self.columns.range(first).start;
             let pixels = start..self.columns.range(first + squares.len() - 1).end;
-            let row = widened(|| self.filter.stretch(&pixels));
-            let detail = widened(|| detail(rows, channels, &pixels));
+            let row = widened(|| self.filter.stretch(&pixels, spare));
+            let detail = widened(|| detail(rows, channels, &pixels, spare));
             let own = &rows[1][start * channels..pixels.end * channels];
             let pairs = own.iter().zip(row.result);
-            let difference: Vec<f32> = pairs.map(|(source, result)| source - result).collect();
+            let difference = spare.filled(pairs.map(|(source, result)| source - result));
             for (index, square) in squares.iter_mut().enumerate() {
                 let columns = self.columns.range(first + index);
                 let stretch = (columns.start - start) * channels..(columns.end - start) * channels;
                 widened(|| square.add_filtered(&row, &difference, &detail, stretch, channels));
             }
+            spare.keep([difference, detail]);
+            row.give_back(spare);
         }
     }
 
@@ -287,16 +293,22 @@ fn check_finite(first_row: usize, row_samples: usize, rows: &[f32]) -> Result<()
 
 /// The middle row, from one pixel to another, less the mean of the 3 × 3 pixels around.
 #[inline(always)]
-fn detail(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>) -> Vec<f32> {
-    let [above, own, below] = rows.map(|row| around(row, channels, pixels, 1));
+fn detail(
+    rows: [&[f32]; 3],
+    channels: usize,
+    pixels: &Range<usize>,
+    spare: &mut Spare,
+) -> Vec<f32> {
+    let [above, own, below] = rows.map(|row| around(row, channels, pixels, 1, spare));
     let columns = above.iter().zip(&own).zip(&below);
-    let columns: Vec<f32> = columns.map(|((a, b), c)| a + b + c).collect();
+    let columns = spare.filled(columns.map(|((a, b), c)| a + b + c));
     let near = columns
         .iter()
         .zip(&columns[channels..])
         .zip(&columns[2 * channels..]);
     let pairs = own[channels..].iter().zip(near);
-    pairs
-        .map(|(own, ((a, b), c))| own - (a + b + c) * (1.0 / 9.0))
-        .collect()
+    let detail = pairs.map(|(own, ((a, b), c))| own - (a + b + c) * (1.0 / 9.0));
+    let detail = spare.filled(detail);
+    spare.keep([above, own, below, columns]);
+    detail
 }

@@ -27,6 +27,7 @@ pub mod raster;
 mod reencode;
 mod shrink;
 mod sniff;
+mod spare;
 mod stored;
 mod thumbnail;
 mod to_png;

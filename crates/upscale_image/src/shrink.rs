@@ -4,6 +4,7 @@
 use upscale_simd::widened;
 
 use crate::light::light;
+use crate::spare::Spare;
 
 /// One row of means, as wide as the source.
 pub(crate) struct Shrunk {
@@ -17,13 +18,16 @@ pub(crate) struct Shrunk {
 const STRETCH: usize = 256;
 
 /// Means over the blocks of a group: `scale` rows of `scale` times as many pixels of `channels` samples as the source has.
-pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize) -> Shrunk {
+pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize, spare: &mut Spare) -> Shrunk {
     let row_samples = group.len() / scale;
     let mut shrunk = Shrunk {
-        codes: Vec::with_capacity(row_samples / scale),
-        light: Vec::with_capacity(row_samples / scale),
+        codes: spare.row(),
+        light: spare.row(),
     };
-    let mut sums = [Vec::new(), Vec::new()];
+    for means in [&mut shrunk.codes, &mut shrunk.light] {
+        means.reserve_exact(row_samples / scale);
+    }
+    let mut sums = [spare.row(), spare.row()];
     let stretch = STRETCH * scale * channels;
     for start in (0..row_samples).step_by(stretch) {
         let samples = start..(start + stretch).min(row_samples);
@@ -40,6 +44,7 @@ pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize) -> Shrunk {
         across(codes, channels, scale, &mut shrunk.codes);
         across(lights, channels, scale, &mut shrunk.light);
     }
+    spare.keep(sums);
     shrunk
 }
 

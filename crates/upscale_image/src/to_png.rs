@@ -24,6 +24,7 @@ use crate::error::WriteError;
 use crate::focus::Focus;
 use crate::groups::Groups;
 use crate::shrink::{Shrunk, shrunk};
+use crate::spare::Spare;
 
 /// Room for the PNG of a result `scale` times the size of `source`: half of its bytes without compression, which most
 /// photographs need. A file that grows into it is not copied on the way; what it does not fill costs no memory.
@@ -53,6 +54,7 @@ pub struct PngWriter<'a, W: Write> {
     check: OutputCheck,
     focus: Focus,
     balance: Balance,
+    spare: Spare,
     lines: Lines<'a>,
 }
 
@@ -113,6 +115,7 @@ impl<'a, W: Write> PngWriter<'a, W> {
             check: OutputCheck::new(&source.color),
             focus: Focus::new(&source.color),
             balance: Balance::new(scale),
+            spare: Spare::default(),
         })
     }
 
@@ -149,16 +152,23 @@ impl<'a, W: Write> PngWriter<'a, W> {
         let (color, scale, next) = (&self.source.color, self.scale, &mut self.groups_taken);
         let (check, balance, lines) = (&mut self.check, &mut self.balance, &mut self.lines);
         let (encoded, out, focus) = (&self.encoded, &mut self.out, &mut self.focus);
+        let spare = &mut self.spare;
         self.groups.push(rows.samples, &mut |group| {
-            let Shrunk { codes, light } = shrunk(group, color.channels(), scale);
-            check.take(color, *next, scale, group, &codes)?;
+            let Shrunk { codes, light } = shrunk(group, color.channels(), scale, spare);
+            check.take(color, *next, scale, group, &codes, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            drop(codes);
-            balance.push(color, group, light, &mut |row| match lines.lay(row)? {
-                true => encoded.drain_into(out),
-                false => Ok(()),
-            })
+            spare.keep([codes]);
+            balance.push(
+                color,
+                group,
+                light,
+                spare,
+                &mut |row| match lines.lay(row)? {
+                    true => encoded.drain_into(out),
+                    false => Ok(()),
+                },
+            )
         })
     }
 

@@ -1,5 +1,7 @@
 //! Which sets this CPU can run, and the one place where a computation meets one of them.
 
+use std::sync::OnceLock;
+
 use crate::gemm;
 use crate::lanes::{Computation, Lanes, Registers};
 #[cfg(target_arch = "aarch64")]
@@ -110,12 +112,17 @@ impl Kernels {
 /// they can. The same operations in the same order, so the same bits on every CPU; no choice of kernels changes it. Only what
 /// is inlined into `work` gains; what it calls should be `#[inline(always)]`.
 pub fn widened<R>(work: impl FnOnce() -> R) -> R {
-    let sets = [
-        InstructionSet::Avx512,
-        InstructionSet::Avx2,
-        InstructionSet::Neon,
-    ];
-    match sets.into_iter().find_map(Kernels::find) {
+    // Ten times for every row, of which a picture may have millions.
+    static WIDEST: OnceLock<Option<Kernels>> = OnceLock::new();
+    let find_widest = || {
+        let sets = [
+            InstructionSet::Avx512,
+            InstructionSet::Avx2,
+            InstructionSet::Neon,
+        ];
+        sets.into_iter().find_map(Kernels::find)
+    };
+    match *WIDEST.get_or_init(find_widest) {
         Some(kernels) => kernels.call(Plain(work)),
         None => work(),
     }

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use upscale_simd::widened;
 
+use crate::spare::Spare;
+
 /// Pixels that are blurred at a time.
 const STRETCH: usize = 4_096;
 /// Rows that are kept; at least seven, for a row leans on three above and three below.
@@ -23,6 +25,13 @@ pub(crate) struct FilteredRow<'a> {
     /// Slopes of the lightly blurred result to the right and downwards, per source pixel. Every second row has them: a
     /// shift shows in half of the rows as well.
     pub(crate) slopes: Option<[Vec<f32>; 2]>,
+}
+
+impl FilteredRow<'_> {
+    pub(crate) fn give_back(self, spare: &mut Spare) {
+        spare.keep([self.soft, self.softer]);
+        spare.keep(self.slopes.into_iter().flatten());
+    }
 }
 
 /// The moving window.
@@ -70,7 +79,7 @@ impl Filter {
     }
 
     /// Takes the next row. [`Filter::pop`] must be asked before the one after it.
-    pub(crate) fn push(&mut self, row: &[f32]) {
+    pub(crate) fn push(&mut self, row: &[f32], spare: &mut Spare) {
         self.rows.next().extend_from_slice(row);
         while is_complete(&self.rows, self.soft.count, 1, self.height) {
             let y = self.soft.count;
@@ -79,7 +88,9 @@ impl Filter {
             let soft = self.soft.next();
             for start in (0..width).step_by(STRETCH) {
                 let pixels = start..(start + STRETCH).min(width);
-                soft.extend(widened(|| blurred(around, self.channels, &pixels, 1)));
+                let stretch = widened(|| blurred(around, self.channels, &pixels, 1, spare));
+                soft.extend_from_slice(&stretch);
+                spare.keep([stretch]);
             }
         }
     }
@@ -102,22 +113,27 @@ impl Filter {
 
     /// The row popped last, from one pixel to another: a row of 1,500,000 pixels filtered at once takes 200 MB.
     #[inline(always)]
-    pub(crate) fn stretch(&self, pixels: &Range<usize>) -> FilteredRow<'_> {
+    pub(crate) fn stretch(&self, pixels: &Range<usize>, spare: &mut Spare) -> FilteredRow<'_> {
         let (y, channels) = (self.given - 1, self.channels);
         let soft = |y: usize| self.soft.row(y, self.height);
         let samples = pixels.start * channels..pixels.end * channels;
         let result = &self.rows.row(y, self.height)[samples.clone()];
+        let far = [y.saturating_sub(2), y, y + 2].map(soft);
+        let blurred = blurred(far, channels, pixels, 2, spare);
+        let softer = less(&blurred, result, spare);
+        spare.keep([blurred]);
         let slopes = || {
             let [above, below] = [y.saturating_sub(1), y + 1].map(soft);
-            let across = around(soft(y), channels, pixels, 1);
-            let down = half_less(&below[samples.clone()], &above[samples.clone()]);
-            [half_less(&across[2 * channels..], &across), down]
+            let line = around(soft(y), channels, pixels, 1, spare);
+            let across = half_less(&line[2 * channels..], &line, spare);
+            spare.keep([line]);
+            let down = half_less(&below[samples.clone()], &above[samples.clone()], spare);
+            [across, down]
         };
-        let far = [y.saturating_sub(2), y, y + 2].map(soft);
         FilteredRow {
-            soft: less(&soft(y)[samples.clone()], result),
-            softer: less(&blurred(far, channels, pixels, 2), result),
             slopes: y.is_multiple_of(2).then(slopes),
+            soft: less(&soft(y)[samples], result, spare),
+            softer,
             result,
         }
     }
@@ -130,27 +146,37 @@ fn is_complete(ring: &Ring, y: usize, reach: usize, height: usize) -> bool {
 
 /// A quarter, a half and a quarter of the pixels `reach` apart, down and across.
 #[inline(always)]
-fn blurred(rows: [&[f32]; 3], channels: usize, pixels: &Range<usize>, reach: usize) -> Vec<f32> {
-    let [above, own, below] = rows.map(|row| around(row, channels, pixels, reach));
-    let sides = above.iter().zip(&below);
+fn blurred(
+    rows: [&[f32]; 3],
+    channels: usize,
+    pixels: &Range<usize>,
+    reach: usize,
+    spare: &mut Spare,
+) -> Vec<f32> {
+    let lines = rows.map(|row| around(row, channels, pixels, reach, spare));
+    let [above, own, below] = &lines;
+    let sides = above.iter().zip(below);
     let column = own.iter().zip(sides);
-    let column: Vec<f32> = column.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)).collect();
+    let column = spare.filled(column.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)));
+    spare.keep(lines);
     let (own, right) = (&column[reach * channels..], &column[2 * reach * channels..]);
     let sides = column.iter().zip(right);
     let row = own.iter().zip(sides);
-    row.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)).collect()
+    let row = spare.filled(row.map(|(b, (a, c))| 0.5 * b + 0.25 * (a + c)));
+    spare.keep([column]);
+    row
 }
 
 #[inline(always)]
-fn half_less(more: &[f32], less: &[f32]) -> Vec<f32> {
+fn half_less(more: &[f32], less: &[f32], spare: &mut Spare) -> Vec<f32> {
     let pairs = more.iter().zip(less);
-    pairs.map(|(more, less)| 0.5 * (more - less)).collect()
+    spare.filled(pairs.map(|(more, less)| 0.5 * (more - less)))
 }
 
 #[inline(always)]
-fn less(more: &[f32], less: &[f32]) -> Vec<f32> {
+fn less(more: &[f32], less: &[f32], spare: &mut Spare) -> Vec<f32> {
     let pairs = more.iter().zip(less);
-    pairs.map(|(more, less)| more - less).collect()
+    spare.filled(pairs.map(|(more, less)| more - less))
 }
 
 /// Those pixels of a row and `reach` more on both sides, the row's first and last one repeated beyond its ends.
@@ -159,13 +185,15 @@ pub(crate) fn around(
     channels: usize,
     pixels: &Range<usize>,
     reach: usize,
+    spare: &mut Spare,
 ) -> Vec<f32> {
     let width = row.len() / channels;
     let (start, end) = (
         pixels.start.saturating_sub(reach),
         (pixels.end + reach).min(width),
     );
-    let mut samples = Vec::with_capacity((pixels.len() + 2 * reach) * channels);
+    let mut samples = spare.row();
+    samples.reserve((pixels.len() + 2 * reach) * channels);
     let (first, last) = (&row[..channels], &row[row.len() - channels..]);
     (pixels.start..start + reach).for_each(|_| samples.extend_from_slice(first));
     samples.extend_from_slice(&row[start * channels..end * channels]);
@@ -175,7 +203,7 @@ pub(crate) fn around(
 
 #[cfg(test)]
 mod tests {
-    use super::Filter;
+    use super::{Filter, Spare};
 
     fn plane(width: usize, height: usize) -> Vec<Vec<f32>> {
         let level = |x: usize, y: usize| ((x * 37 + y * 71 + x * y * 13) % 17) as f32 / 16.0;
@@ -206,16 +234,16 @@ mod tests {
             let plane = plane(width, height);
             let soft = blurred(&plane, 1);
             let softer = blurred(&soft, 2);
-            let mut filter = Filter::new(1, height);
+            let (mut filter, mut spare) = (Filter::new(1, height), Spare::default());
             let mut next = 0;
             for row in &plane {
-                filter.push(row);
+                filter.push(row, &mut spare);
                 while let Some(y) = filter.pop() {
                     assert_eq!(y, next);
                     for x in 0..width {
                         // Alone, and as the last of a stretch that begins before it.
                         for start in [x, x.saturating_sub(3)] {
-                            let found = filter.stretch(&(start..x + 1));
+                            let found = filter.stretch(&(start..x + 1), &mut spare);
                             let at = x - start;
                             assert_eq!(found.slopes.is_some(), next % 2 == 0);
                             let own = plane[next][x];
@@ -230,6 +258,7 @@ mod tests {
                                 let left = soft[next][x.saturating_sub(1)];
                                 assert!((across[at] - 0.5 * (right - left)).abs() < 1e-5);
                             }
+                            found.give_back(&mut spare);
                         }
                     }
                     next += 1;

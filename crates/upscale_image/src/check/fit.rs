@@ -238,6 +238,7 @@ pub(super) fn add_sums(sums: &mut [f64; 3], row: &[f32], channels: usize) {
 mod tests {
     use super::Fit;
     use crate::check::filtered::Filter;
+    use crate::spare::Spare;
 
     const SIDE: usize = 32;
 
@@ -251,10 +252,11 @@ mod tests {
             (0..SIDE).map(|x| level(x as f32, y as f32)).collect()
         };
         let (mut filter, mut fit) = (Filter::new(1, SIDE), Fit::default());
+        let spare = &mut Spare::default();
         for y in 0..SIDE {
-            filter.push(&row(y, &wave));
+            filter.push(&row(y, &wave), spare);
             while let Some(y) = filter.pop() {
-                let found = filter.stretch(&(0..SIDE));
+                let found = filter.stretch(&(0..SIDE), spare);
                 let source = row(y, &source);
                 let pairs = source.iter().zip(found.result);
                 let difference: Vec<f32> = pairs.map(|(a, b)| a - b).collect();
