@@ -28,10 +28,14 @@ impl Shipped {
     /// # Errors
     /// [`ModelError`] when the embedded bytes do not fit this program.
     pub(crate) fn read(&self, crisp_share: f32) -> Result<Network, ModelError> {
+        // The crisp ones first: those that are read last lie at the heap's end, and what is freed there goes back to the
+        // system, page by page; what is freed below, the plan takes again.
+        let crisp = self.crisp.filter(|_| crisp_share > 0.0);
+        let crisp = crisp.map(Network::read).transpose()?;
         let mut network = Network::read(self.weights)?;
         let layers = network.layers.len();
-        if let (Some(crisp), true) = (self.crisp, crisp_share > 0.0) {
-            network = network.mixed(&Network::read(crisp)?, crisp_share)?;
+        if let Some(crisp) = crisp {
+            network = network.mixed(&crisp, crisp_share)?;
         }
         network = network.in_bytes();
         let ranges = self.ranges.map(|file| Ranges::parse(file, layers));

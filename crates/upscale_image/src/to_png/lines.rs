@@ -45,7 +45,7 @@ impl<'a> Lines<'a> {
             source,
             alpha,
             png,
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(2 * LINE_BYTES),
             rows_laid: 0,
             overlay: None,
             clock: || Duration::ZERO,
