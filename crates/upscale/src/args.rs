@@ -332,7 +332,7 @@ pub(crate) struct FileArgs {
     /// Read folders in folders, too.
     #[arg(short, long)]
     pub(crate) recursive: bool,
-    /// Leave out pictures whose result is there already.
+    /// Skip pictures whose result already exists.
     #[arg(long, conflicts_with = "overwrite")]
     pub(crate) skip_existing: bool,
     /// Replace results that are there already; each appears whole or not at all.

@@ -105,7 +105,7 @@ fn command(table: &toml::Table) -> anyhow::Result<(clap::Command, BTreeSet<Strin
         .collect();
     if !unknown.is_empty() {
         bail!(
-            "the configuration file names no flag with: {}",
+            "the configuration file contains unknown names: {}",
             unknown.join(", ")
         );
     }
@@ -212,7 +212,7 @@ fn texts(value: &Value) -> anyhow::Result<Vec<String>> {
         Value::String(text) => Ok(vec![text.clone()]),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Ok(vec![value.to_string()]),
         Value::Table(_) | Value::Datetime(_) => {
-            bail!("a text, a number, true, false or a list of these is needed")
+            bail!("expected a string, a number, true, false or a list of these")
         }
     }
 }

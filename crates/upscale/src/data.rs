@@ -164,7 +164,7 @@ fn check_existing(location: &LocationArgs) -> anyhow::Result<()> {
         && !directory.is_dir()
     {
         bail!(
-            "there is no data directory {}: `serve` and `account create` make one",
+            "the data directory {} does not exist: `serve` and `account create` create it",
             directory.display()
         );
     }
@@ -201,11 +201,11 @@ pub(crate) async fn find_account(store: &Store, id: &AccountId) -> anyhow::Resul
 /// A key's id; the secret itself is a likely mistake and is not repeated.
 pub(crate) fn key_id(text: &str) -> anyhow::Result<KeyId> {
     if upscale_core::ApiKey::parse(text.trim()).is_some() {
-        bail!("that is a key's secret; its id starts with key_ (see `key list`)");
+        bail!("that is the secret of a key; pass its ID, which starts with key_ (see `key list`)");
     }
-    KeyId::parse(text.trim()).with_context(|| format!("there is no key {text}"))
+    KeyId::parse(text.trim()).with_context(|| format!("key {text} does not exist"))
 }
 
 pub(crate) fn no_account(text: &str) -> String {
-    format!("there is no account {text}: see `upscale account list`")
+    format!("account {text} does not exist: see `upscale account list`")
 }

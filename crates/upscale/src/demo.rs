@@ -73,7 +73,7 @@ pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<()> {
     save(&results, &compared, &args.out)?;
     let books = settle_up(&service, &account, &results, &started)?;
     service.stop()?;
-    started.says("the service stopped in order")?;
+    started.says("the service stopped cleanly")?;
     let page = page::page(&PageFacts {
         summary: &books.summary,
         compared: &compared,
@@ -214,7 +214,7 @@ async fn order_all<'a>(
     for picture in pictures {
         if let Some((width, height)) = picture.shrunk_from {
             timeline.says(&format!(
-                "{} has {width} x {height} pixels, more than a task may have: shrunk first",
+                "{} has {width} x {height} pixels, more than a task allows: shrunk first",
                 picture.name
             ))?;
         }
@@ -275,7 +275,7 @@ async fn finish<'a>(
     ))?;
     let png = client.upscales().download(&task).await?;
     timeline.says(&format!(
-        "GET  the result: {} bytes, checksum right",
+        "GET  the result: {} bytes, checksum correct",
         png.len()
     ))?;
     Ok(Done {

@@ -201,7 +201,7 @@ async fn engine(args: &DoctorArgs) -> Finding {
         Ok(true) => good(
             "engine",
             format!(
-                "the golden image came out right, {} ms",
+                "the golden image is correct, {} ms",
                 begun.elapsed().as_millis()
             ),
         ),
@@ -260,7 +260,7 @@ fn images(args: &DoctorArgs) -> Finding {
 /// The database: there, writable, and of one mind with our clock.
 async fn store(args: &DoctorArgs) -> Finding {
     if !is_in_use(&args.location) {
-        let words = "not looked at: `serve` has made none yet; for another give --data DIR or --database URL";
+        let words = "not checked: `serve` has created none yet; for another one, pass --data DIR or --database URL";
         return fair("store", words);
     }
     let looked = async {
@@ -274,7 +274,7 @@ async fn store(args: &DoctorArgs) -> Finding {
         let off = store.now().seconds_since(Clock::System.now()).abs();
         anyhow::ensure!(
             off <= CLOCK_SECONDS_MAX,
-            "its clock is {off} s from this machine's"
+            "its clock differs from this machine's by {off} s"
         );
         let words = format!(
             "opened and written in {} ms; {} jobs wait, {} are worked on by {} slots",
@@ -369,7 +369,7 @@ fn disk(args: &DoctorArgs) -> Finding {
         None => return good("disk", "none is needed: no --data"),
         Some(directory) if is_in_use(&args.location) => directory,
         Some(directory) => {
-            let words = format!("not looked at: {} is not made yet", directory.display());
+            let words = format!("not checked: {} does not exist yet", directory.display());
             return fair("disk", words);
         }
     };
@@ -450,7 +450,7 @@ fn outside(host: &str) -> Finding {
             let there = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
             let there = there.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
             let Some(there) = there.and_then(|there| i64::try_from(there.as_secs()).ok()) else {
-                return good("outside", format!("{host} answers; it tells no time"));
+                return good("outside", format!("{host} answers, but does not send its time"));
             };
             let off = Clock::System.now().unix_seconds() - there;
             if off.abs() > CLOCK_SECONDS_MAX {

@@ -61,7 +61,7 @@ pub(crate) fn file(args: &FileArgs) -> anyhow::Result<ExitCode> {
     };
     let (jobs, left_out) = jobs(args, parameters.scale)?;
     if left_out > 0 {
-        eprintln!("{left_out} results are there already");
+        eprintln!("{left_out} results already exist");
     }
     let mut failed = 0;
     for (number, job) in jobs.iter().enumerate() {

@@ -66,7 +66,7 @@ pub(crate) fn open(choice: DeviceChoice, threads: usize) -> Result<Option<Opened
             let count = all.len();
             all.drain(..)
                 .nth(index)
-                .ok_or_else(|| format!("there is no gpu:{index}, but {count} in all"))?
+                .ok_or_else(|| format!("gpu:{index} does not exist; {count} were found"))?
         }
     };
     let device = drivers::open(found.index)?;
@@ -74,7 +74,7 @@ pub(crate) fn open(choice: DeviceChoice, threads: usize) -> Result<Option<Opened
         // The operator has decided.
         DeviceChoice::Gpu(index) => {
             measure::check(&device, threads)?;
-            format!("gpu:{index} makes what the CPU makes")
+            format!("gpu:{index} produces what the CPU produces")
         }
         _ => {
             let (gpu, cpu) = measure::measure(&device, threads)?;

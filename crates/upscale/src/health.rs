@@ -52,7 +52,7 @@ async fn ask(url: &str) -> reqwest::Result<(u16, String)> {
 }
 
 fn judge(url: &str, answer: reqwest::Result<(u16, String)>) -> anyhow::Result<ExitCode> {
-    let (status, body) = answer.with_context(|| format!("nothing answers at {url}"))?;
+    let (status, body) = answer.with_context(|| format!("no response from {url}"))?;
     if status != 200 {
         bail!("{url} is not ready ({status}): {}", body.trim());
     }
@@ -63,7 +63,7 @@ fn judge(url: &str, answer: reqwest::Result<(u16, String)>) -> anyhow::Result<Ex
 /// Who listens on every address is reached by loopback.
 fn reached(listening: SocketAddr) -> anyhow::Result<SocketAddr> {
     if listening.port() == 0 {
-        bail!("port 0 is a free one at each start: name the port that the service listens on");
+        bail!("port 0 means another free port at every start: name the port that the service listens on");
     }
     let ip = match listening.ip() {
         ip if !ip.to_canonical().is_unspecified() => ip,

@@ -94,7 +94,7 @@ async fn rotate(key: &str, overlap_seconds: i64, data: &DataArgs) -> anyhow::Res
         .accounts()
         .rotate_key(&key_id(key)?, overlap_seconds)
         .await?;
-    print_new(made, || format!("there is no live key {key}"), data.json)
+    print_new(made, || format!("no live key {key}"), data.json)
 }
 
 async fn rotate_signing(refuse_old_links: bool, data: &DataArgs) -> anyhow::Result<()> {
@@ -119,7 +119,7 @@ fn print_new(
     let (record, secret) = match outcome {
         KeyOutcome::Made(record, secret) => (record, secret),
         KeyOutcome::TooMany => bail!(
-            "the account has {LIVE_KEYS_MAX} keys that work already: revoke one first, or rotate without an overlap"
+            "the account has {LIVE_KEYS_MAX} working keys already: revoke one first, or rotate without an overlap"
         ),
         KeyOutcome::Unknown => bail!(unknown()),
     };
@@ -156,7 +156,7 @@ async fn list(account: &str, limit: u32, data: &DataArgs) -> anyhow::Result<()> 
 async fn revoke(key: &str, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.location).await?;
     let revoked = store.accounts().revoke_key(&key_id(key)?).await?;
-    let body = KeyBody::from(&revoked.with_context(|| format!("there is no key {key}"))?);
+    let body = KeyBody::from(&revoked.with_context(|| format!("key {key} does not exist"))?);
     if data.json {
         return output::json(&body);
     }

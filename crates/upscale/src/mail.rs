@@ -31,7 +31,7 @@ pub(crate) fn configured(args: &FrontArgs) -> anyhow::Result<Option<SendMail>> {
     let Some(text) = &mail.smtp_url else {
         ensure!(
             mail.mail_from.is_none() && mail.smtp_password_file.is_none(),
-            "a sender or a password is of no use without a mail server: set UPSCALE_SMTP_URL"
+            "a sender or a password needs a mail server: set UPSCALE_SMTP_URL"
         );
         return Ok(None);
     };
@@ -53,21 +53,21 @@ fn server(text: &str, password_file: Option<&Path>) -> anyhow::Result<Url> {
     let mut url = Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "smtp" | "smtps") && url.has_host())
-        .context("UPSCALE_SMTP_URL must be such as smtps://user@mail.example.com")?;
+        .context("UPSCALE_SMTP_URL must look like smtps://user@mail.example.com")?;
     let is_encrypted = url.scheme() == "smtps" || url.query() == Some("tls=required");
     ensure!(
         is_encrypted || is_loopback(&url),
-        "links that set passwords go over TLS only, but for a server on this machine: smtps://…, or smtp://…?tls=required"
+        "links that set passwords are sent only over TLS, except to a server on this machine: smtps://…, or smtp://…?tls=required"
     );
     if let Some(path) = password_file {
         ensure!(
             url.password().is_none() && !url.username().is_empty(),
-            "with --smtp-password-file the server's address holds a user and no password"
+            "with --smtp-password-file, the server's URL must contain a user and no password"
         );
         let password = std::fs::read_to_string(path)
             .with_context(|| format!("the password in {}", path.display()))?;
         let is_set = url.set_password(Some(password.trim())).is_ok();
-        ensure!(is_set, "the server's address takes no password");
+        ensure!(is_set, "the server's URL cannot contain a password");
     }
     Ok(url)
 }
@@ -92,7 +92,7 @@ fn send_mail(url: &Url, from: Mailbox) -> anyhow::Result<SendMail> {
     let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str());
     let server = server
         .ok()
-        .context("UPSCALE_SMTP_URL is no address of a mail server")?
+        .context("UPSCALE_SMTP_URL is not the URL of a mail server")?
         .timeout(Some(TRY_TIMEOUT))
         .build();
     Ok(std::sync::Arc::new(move |mail| {
@@ -106,7 +106,7 @@ fn send_mail(url: &Url, from: Mailbox) -> anyhow::Result<SendMail> {
 
 fn message(mail: &Mail, from: Mailbox) -> Result<Message, String> {
     let to = mail.to.as_str().parse();
-    let to = to.map_err(|_| "the user's address is none that mail knows".to_owned())?;
+    let to = to.map_err(|_| "the user's address is not a valid email address".to_owned())?;
     Message::builder()
         .from(from)
         .to(Mailbox::new(None, to))

@@ -40,7 +40,7 @@ pub(crate) fn start(kernels: Option<KernelSet>) -> anyhow::Result<PrometheusHand
     }
     let handle = builder
         .install_recorder()
-        .context("counting was started twice")?;
+        .context("metrics were started twice")?;
     METRICS.iter().for_each(introduce);
     let kernels = kernels.unwrap_or_else(KernelSet::best).name();
     gauge!("upscale_build_info", "version" => env!("CARGO_PKG_VERSION"), "kernels" => kernels)

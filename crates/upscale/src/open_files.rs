@@ -42,7 +42,7 @@ pub(crate) fn check() -> anyhow::Result<u64> {
     let granted = raise_limit();
     anyhow::ensure!(
         granted >= FILES_MIN,
-        "this process may open {granted} files at a time, and the service needs {FILES_MIN} at least ({} are best). Raise the limit: `ulimit -n` in a shell, LimitNOFILE= of a systemd unit, --ulimit nofile= of docker",
+        "this process may open {granted} files at a time, but the service needs at least {FILES_MIN} ({} recommended). Raise the limit: `ulimit -n` in a shell, LimitNOFILE= of a systemd unit, --ulimit nofile= of docker",
         needed()
     );
     Ok(granted)

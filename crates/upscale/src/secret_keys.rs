@@ -54,7 +54,7 @@ pub(crate) async fn seal(store: &Store, location: &LocationArgs) -> anyhow::Resu
     if let Some(why) = sealed.traces {
         tracing::error!(
             why,
-            "what was sealed may still be read in free room of the database: see `Secrets` in operating.md"
+            "what was sealed may still be readable in free pages of the database: see `Secrets` in operating.md"
         );
     }
     Ok(())

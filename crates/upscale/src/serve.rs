@@ -281,14 +281,14 @@ fn work(
 fn why_ended(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Error {
     match ended {
         Ok(Err(error)) => error,
-        Ok(Ok(())) => anyhow!("a part of the service ended by itself"),
-        Err(error) => anyhow!("a part of the service broke: {error}"),
+        Ok(Ok(())) => anyhow!("a part of the service stopped unexpectedly"),
+        Err(error) => anyhow!("a part of the service failed: {error}"),
     }
 }
 
 async fn drain(mut parts: Parts) -> anyhow::Result<()> {
     while let Some(ended) = parts.join_next().await {
-        ended.context("a part of the service broke")??;
+        ended.context("a part of the service failed")??;
     }
     tracing::info!("stopped");
     Ok(())

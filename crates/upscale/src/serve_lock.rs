@@ -88,7 +88,7 @@ fn refusal(directory: &Path) -> String {
         Err(_) => "another process".to_owned(),
     };
     format!(
-        "{holder} runs `serve` on the data directory {} already: stop it first, or start both with --share-data",
+        "{holder} already runs `serve` on the data directory {}: stop it first, or start both with --share-data",
         directory.display()
     )
 }

@@ -59,7 +59,7 @@ fn check_free(path: &Path) -> io::Result<()> {
         found => found?,
     };
     if !found.file_type().is_socket() {
-        let message = "something stands there that is no socket; it is left alone";
+        let message = "the path exists and is not a socket; it was left alone";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     match UnixStream::connect(path) {

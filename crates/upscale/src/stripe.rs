@@ -35,7 +35,7 @@ pub(crate) fn configured(args: &StripeArgs) -> anyhow::Result<Option<Stripe>> {
     let Some(secret_key) = secret_key else {
         ensure!(
             webhook_secrets.is_none() && args.package.is_empty(),
-            "packages or a webhook's secret are of no use without Stripe's secret key: set \
+            "packages and the webhook secret need Stripe's secret key: set \
              {SECRET_KEY_VARIABLE} or --stripe-secret-key-file"
         );
         return Ok(None);
@@ -82,7 +82,7 @@ fn check_names(args: &StripeArgs) -> anyhow::Result<()> {
 fn open_session(api: &str, secret_key: &str) -> anyhow::Result<OpenSession> {
     let mut authorization = header::HeaderValue::try_from(format!("Bearer {secret_key}"))
         .ok()
-        .context("Stripe's secret key holds a character that no header can")?;
+        .context("the Stripe secret key contains a character that is not allowed in an HTTP header")?;
     authorization.set_sensitive(true);
     // Where results are in a bucket it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();

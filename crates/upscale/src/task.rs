@@ -109,7 +109,7 @@ async fn show(id: &str, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.location).await?;
     let found = find(&store, id.trim()).await?;
     if found.is_empty() {
-        bail!("there is no task {id}");
+        bail!("task {id} does not exist");
     }
     print(&found, data.json)
 }
@@ -130,21 +130,21 @@ async fn find(store: &Store, id: &str) -> anyhow::Result<Vec<OperatorTask>> {
             .await?
             .into_iter()
             .collect()),
-        None => bail!("{id} is neither a task's id (ups_…) nor a request's (req_…)"),
+        None => bail!("{id} is neither a task ID (ups_…) nor a request ID (req_…)"),
     }
 }
 
 async fn refund(task: &str, action: &ActionArgs, data: &DataArgs) -> anyhow::Result<()> {
     let store = open_existing_store(&data.location).await?;
     let Some(id) = TaskId::parse(task.trim()) else {
-        bail!("there is no task {task}");
+        bail!("task {task} does not exist");
     };
     let by = on_behalf(&action.reason, action.operator.as_deref());
     let already = match store.operator().retry_refund(&id, &by).await? {
         RefundOutcome::Refunded => false,
         RefundOutcome::AlreadyRefunded => true,
         RefundOutcome::NotFailed => bail!("{id} has not failed: nothing is owed"),
-        RefundOutcome::NoSuchTask => bail!("there is no task {task}"),
+        RefundOutcome::NoSuchTask => bail!("task {task} does not exist"),
     };
     let refund = RefundStatus::Refunded.as_str();
     if data.json {

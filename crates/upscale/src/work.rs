@@ -116,7 +116,7 @@ pub(crate) async fn check_sandbox(args: &WorkArgs) -> anyhow::Result<Report> {
         && let Some(lacking) = report.lacks(required_parts(args))
     {
         bail!(
-            "images cannot be decoded safely here, the sandbox lacks {lacking}; --allow-weak-sandbox decodes them all the same"
+            "images cannot be decoded safely here, the sandbox lacks {lacking}; --allow-weak-sandbox decodes them anyway"
         );
     }
     Ok(report)

@@ -52,7 +52,7 @@ impl IdempotencyKey {
     /// A new one of 128 random bits.
     ///
     /// # Errors
-    /// [`ErrorKind::Setup`] when the system gives no randomness.
+    /// [`ErrorKind::Setup`] when the operating system provided no random bytes.
     pub fn mint() -> Result<Self, Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| ErrorKind::Setup(error.to_string()))?;

@@ -10,7 +10,7 @@ const TOKEN_CHARS: usize = 26;
 
 /// The operating system gave no randomness; nothing secret can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random bytes: {0}")]
+#[error("the operating system provided no random bytes: {0}")]
 pub struct NoRandomness(String);
 
 /// Fills an array from the operating system's generator.

@@ -60,7 +60,7 @@ impl fmt::Display for Look {
 
 /// A word that names no look.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no look; there are faithful, natural and crisp")]
+#[error("{0:?} is not a look: expected faithful, natural or crisp")]
 pub struct NotALook(pub String);
 
 impl FromStr for Look {
@@ -84,7 +84,7 @@ mod tests {
         let error = "Crisp".parse::<Look>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "\"Crisp\" is no look; there are faithful, natural and crisp"
+            "\"Crisp\" is not a look: expected faithful, natural or crisp"
         );
     }
 

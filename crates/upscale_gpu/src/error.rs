@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
     /// There is no device of that number.
-    #[error("there is no GPU number {index}: {}", found(*.count))]
+    #[error("GPU {index} does not exist: {}", found(*.count))]
     NoAdapter {
         /// What was asked for.
         index: usize,
@@ -15,7 +15,7 @@ pub enum GpuError {
     #[error("the GPU cannot be used: {0}")]
     Unusable(String),
     /// The network, or a picture of that size with this network, is none for this device.
-    #[error("the GPU does not run this: {0}")]
+    #[error("the GPU cannot run this: {0}")]
     Unfit(String),
     /// It broke while it worked.
     #[error("the GPU failed: {0}")]

@@ -120,7 +120,7 @@ pub enum WriteError {
         side_max: u32,
     },
     /// Another format or size than the PNG's could not be made.
-    #[error("the result could not be made into what was asked for: {0}")]
+    #[error("the result could not be converted to the requested format: {0}")]
     Reencode(String),
 }
 

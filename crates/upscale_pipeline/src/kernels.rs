@@ -11,7 +11,7 @@ pub const VARIABLE: &str = "UPSCALE_CPU";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelsError {
     /// Its bytes are no UTF-8.
-    #[error("{VARIABLE} is no text")]
+    #[error("{VARIABLE} is not valid UTF-8")]
     NotText,
     /// There is no set of this name.
     #[error("{VARIABLE}={0}: expected one of {names}", names = KernelSet::ALL.map(KernelSet::name).join(", "))]

@@ -38,10 +38,10 @@ struct SecretKey {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretKeysError {
     /// Nothing in it.
-    #[error("there is no key in it: 32 bytes in base64 or hex are needed")]
+    #[error("it contains no key: expected 32 bytes in base64 or hex")]
     Empty,
     /// Something else.
-    #[error("line {0} is no key: 32 bytes in base64 or hex are needed")]
+    #[error("line {0} is not a key: expected 32 bytes in base64 or hex")]
     NoKey(usize),
 }
 

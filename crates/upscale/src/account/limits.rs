@@ -32,7 +32,7 @@ pub(super) async fn limits(
         daily_tasks: choose(set.daily_tasks, before.daily_tasks),
     };
     if own != before {
-        let reason = reason.context("--reason must say why: it is kept with the change")?;
+        let reason = reason.context("--reason is required: it is stored with the change")?;
         let changed = store
             .operator()
             .set_limits(&account.id, own, &on_behalf(reason, operator))

@@ -30,7 +30,7 @@ pub(super) async fn credit(
     data: &DataArgs,
 ) -> anyhow::Result<()> {
     if credits == Credits::ZERO {
-        bail!("a purchase is of more than 0 credits");
+        bail!("a purchase must be of more than 0 credits");
     }
     let store = open_existing_store(&data.location).await?;
     let id = account_id(account)?;

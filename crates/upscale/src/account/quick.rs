@@ -49,7 +49,7 @@ pub(crate) fn quickstart(args: &QuickstartArgs) -> anyhow::Result<()> {
     if args.data.json {
         return output::json(&made.body());
     }
-    let key = made.key.context("the key is not there")?;
+    let key = made.key.context("the key does not exist")?;
     let [sample, ..] = SAMPLES;
     output::line(&format!(
         "account {} has {} credits and a key, shown this once. With `upscale serve` running on the same data:\n\n\
@@ -77,7 +77,7 @@ impl Made {
 
 async fn make(name: &str, gifts: &Gifts, data: &DataArgs) -> anyhow::Result<Made> {
     if gifts.credit == Some(Credits::ZERO) {
-        bail!("a purchase is of more than 0 credits");
+        bail!("a purchase must be of more than 0 credits");
     }
     let store = open_store(&data.location, StoreOptions::default()).await?;
     let id = store.accounts().create(name).await?.id;
@@ -86,7 +86,7 @@ async fn make(name: &str, gifts: &Gifts, data: &DataArgs) -> anyhow::Result<Made
         let reference = format!("first credits of {id}");
         let outcome = store.accounts().credit(&id, credits, &reference).await?;
         if outcome != PurchaseOutcome::Credited {
-            bail!("account {id} was made and not credited: {outcome:?}");
+            bail!("account {id} was created but not credited: {outcome:?}");
         }
     }
     let key = match gifts.with_key {
@@ -95,7 +95,7 @@ async fn make(name: &str, gifts: &Gifts, data: &DataArgs) -> anyhow::Result<Made
                 .accounts()
                 .create_key(&id, Permission::All, "")
                 .await?;
-            let (_, secret) = made.made().context("the account is not there")?;
+            let (_, secret) = made.made().context("the account does not exist")?;
             Some(secret.reveal().to_owned())
         }
         false => None,

@@ -113,9 +113,9 @@ pub(super) fn parse_package(text: &str) -> Result<Package, String> {
     let currency = Currency::parse(currency).map_err(|error| error.to_string())?;
     let price = currency
         .parse_amount(price)
-        .ok_or_else(|| format!("{price} is no price in {currency}, such as 9.90"))?;
+        .ok_or_else(|| format!("{price} is not a price in {currency}, such as 9.90"))?;
     if credits == Credits::ZERO || price == 0 {
-        return Err("a package has more than 0 credits and costs something".to_owned());
+        return Err("a package must have more than 0 credits and a price above 0".to_owned());
     }
     Ok(Package {
         name: name.to_owned(),
@@ -157,8 +157,7 @@ pub(super) fn parse_address(text: &str) -> Result<AdminAddress, String> {
     })?;
     if !address.ip().to_canonical().is_loopback() {
         return Err(format!(
-            "{address} can be reached from other machines: the operators' console listens on unix:FILE or a loopback \
-             address alone"
+            "{address} can be reached from other machines: the operators' console listens only on unix:FILE or a loopback address"
         ));
     }
     Ok(AdminAddress::Loopback(address))

@@ -44,7 +44,7 @@ pub(crate) fn bench_api(args: &BenchApiArgs) -> anyhow::Result<()> {
         Some(directory) => tempfile::tempdir_in(directory),
         None => tempfile::tempdir(),
     };
-    let folder = folder.context("there is no place for the benchmark's data")?;
+    let folder = folder.context("no directory for the benchmark's data")?;
     let data = folder.path().join("data");
     let (time, connections) = (
         Duration::from_secs(args.seconds.into()),
@@ -134,7 +134,7 @@ async fn customer(store: Store, number: usize) -> anyhow::Result<String> {
         .accounts()
         .create_key(&account, Permission::All, "")
         .await?;
-    let (_, key) = made.made().context("the account is not there")?;
+    let (_, key) = made.made().context("the account does not exist")?;
     Ok(key.reveal().to_owned())
 }
 

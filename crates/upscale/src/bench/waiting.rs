@@ -31,7 +31,7 @@ pub(crate) fn bench_waiting(args: &BenchWaitingArgs) -> anyhow::Result<()> {
     open_files::check()?;
     // Where results are in a bucket it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let folder = tempfile::tempdir().context("there is no place for the benchmark's data")?;
+    let folder = tempfile::tempdir().context("no directory for the benchmark's data")?;
     let data = folder.path().join("data");
     // One address stands for many: what each may hold is not what is measured.
     let flags = "--workers 0 --log warn --trusted-proxy 127.0.0.1 --metrics-listen 127.0.0.1:0";
@@ -188,7 +188,7 @@ impl Crowd<'_> {
         };
         sleep(WORK).await;
         let file = ResultFile {
-            name: random_token().context("the system gives no randomness")?,
+            name: random_token().context("the operating system provided no random bytes")?,
             sha256: "0".repeat(64),
             size_bytes: 1,
             width: 2,

@@ -61,7 +61,7 @@ pub(super) fn variable(flag: &str) -> Option<String> {
 pub(super) fn warn_of_unknown(flags: &BTreeSet<String>) {
     let given = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for name in unknown(flags, given) {
-        eprintln!("upscale: {name} is set, and no flag has this variable: it is ignored");
+        eprintln!("upscale: {name} is set, but no flag uses it: ignored");
     }
 }
 

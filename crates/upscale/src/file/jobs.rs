@@ -37,7 +37,7 @@ pub(super) fn jobs(args: &FileArgs, scale: Scale) -> anyhow::Result<(Vec<Job>, u
     let found = found(&inputs, args.recursive)?;
     ensure!(
         !found.is_empty(),
-        "there is no JPEG, PNG or WebP file in {}",
+        "{} contains no JPEG, PNG or WebP files",
         list(&inputs)
     );
     let is_folder = found.len() > 1 || inputs.iter().any(|path| path.is_dir());
@@ -64,7 +64,7 @@ fn inputs_and_output(args: &FileArgs) -> anyhow::Result<(Vec<PathBuf>, Option<Pa
     let second = &paths[1];
     if second.is_file() && !args.overwrite {
         bail!(
-            "{0} is there already. Is it the output? Then say --overwrite. A second input? Then say where results go with --out DIR",
+            "{0} already exists. If it is the output, pass --overwrite; if it is a second input, name a folder for the results with --out DIR",
             second.display()
         );
     }
@@ -75,14 +75,14 @@ fn inputs_and_output(args: &FileArgs) -> anyhow::Result<(Vec<PathBuf>, Option<Pa
 fn check_folder(folder: &Path, out: Option<&Path>) -> anyhow::Result<()> {
     let Some(out) = out else {
         bail!(
-            "say where the results of {} go: --out DIR",
+            "name a folder for the results of {} with --out DIR",
             folder.display()
         );
     };
     let (folder, out) = (std::path::absolute(folder)?, std::path::absolute(out)?);
     ensure!(
         !out.starts_with(&folder),
-        "{} lies in the folder that is read: a later run would upscale its results",
+        "{} is inside the input folder: a later run would upscale its results",
         out.display()
     );
     Ok(())
@@ -100,7 +100,7 @@ fn found(inputs: &[PathBuf], recursive: bool) -> anyhow::Result<Vec<Found>> {
         if input.as_os_str() == STREAM {
             ensure!(
                 inputs.len() == 1,
-                "standard input is one picture: give it alone"
+                "standard input is one picture: pass it alone"
             );
             all.push(Found {
                 path: None,
@@ -169,7 +169,7 @@ fn job(
         (Some(out), _) if out.as_os_str() == STREAM => {
             ensure!(
                 !is_folder,
-                "standard output takes one result: give --out a folder"
+                "standard output takes one result: pass a folder to --out"
             );
             None
         }
@@ -228,7 +228,7 @@ fn check_output(job: &Job, overwrite: bool) -> anyhow::Result<()> {
     );
     ensure!(
         overwrite || !path.exists(),
-        "{shown} is there already: --overwrite replaces it, --skip-existing leaves it"
+        "{shown} already exists: --overwrite replaces it, --skip-existing skips it"
     );
     check_writable(path)
 }

@@ -322,7 +322,7 @@ pub(crate) const METRICS: &[Metric] = &[
     )]),
     gauge(
         "upscale_engine_ready",
-        "1 when the golden image came out right at start, or no images are made in this process",
+        "1 when the golden image is correct at start, or no images are made in this process",
     ),
     gauge(
         "upscale_store_up",

@@ -63,7 +63,7 @@ impl Brought {
     fn of_ncnn(text: PathBuf, numbers: &Path) -> anyhow::Result<Self> {
         let words = read_bounded(&text, NCNN_TEXT_BYTES_MAX, TOO_LONG)?;
         let values = read_bounded(numbers, FILE_BYTES_MAX, TOO_LONG)
-            .with_context(|| format!("{} needs its numbers beside it", text.display()))?;
+            .with_context(|| format!("{} needs its .bin file beside it", text.display()))?;
         let sum = Sha256::new().chain_update(&words).chain_update(&values);
         Ok(Self {
             path: text,
@@ -116,7 +116,7 @@ fn ncnn_pair(path: &Path) -> Option<(PathBuf, PathBuf)> {
 pub(crate) fn check_scale(shown: &str, given: usize, asked: usize) -> anyhow::Result<()> {
     if given != asked {
         bail!(
-            "{shown} enlarges {given} times, {asked} times are asked for; results are not resized afterwards"
+            "{shown} is a {given}x model, but {asked}x was requested; results are not resized afterwards"
         );
     }
     Ok(())
@@ -137,7 +137,7 @@ impl FileModel {
         let network = self.network(path)?;
         let given = network.scale();
         let scale = asked.or_else(|| Scale::ALL.into_iter().find(|scale| scale.factor() == given));
-        let scale = scale.with_context(|| format!("{} enlarges {given} times", path.display()))?;
+        let scale = scale.with_context(|| format!("{} is a {given}x model", path.display()))?;
         check_scale(&path.display().to_string(), given, scale.factor())?;
         Ok(Some((network, scale)))
     }
@@ -160,7 +160,7 @@ impl FileModel {
         match brought.commercial() {
             Commercial::Yes => {}
             Commercial::No if !self.allow_non_commercial => bail!(
-                "{}: its card allows no commercial use; --allow-non-commercial uses it all the same",
+                "{}: its card does not allow commercial use; --allow-non-commercial uses it anyway",
                 path.display()
             ),
             Commercial::No => {}

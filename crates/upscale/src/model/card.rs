@@ -61,7 +61,7 @@ impl Card {
         let card: Self = toml::from_str(&text).with_context(shown)?;
         if !card.sha256.eq_ignore_ascii_case(sha256) {
             bail!(
-                "{} is about other bytes: sha256 {} there, {sha256} in the file",
+                "{} describes another file: its sha256 is {}, this one has {sha256}",
                 path.display(),
                 card.sha256
             );

@@ -155,11 +155,11 @@ fn check_licence(path: &Path, brought: &Brought, allowed: bool) -> anyhow::Resul
             Ok(())
         }
         Commercial::No => bail!(
-            "{shown}: its card allows no commercial use; --allow-non-commercial serves it all the same"
+            "{shown}: its card does not allow commercial use; --allow-non-commercial serves it anyway"
         ),
         Commercial::Unclear => bail!(
             "{shown}: no card says that its licence allows commercial use; write one with `upscale model card`, \
-             or serve it all the same with --allow-non-commercial"
+             or serve it anyway with --allow-non-commercial"
         ),
     }
 }
@@ -221,7 +221,7 @@ fn tell(path: &Path, report: &Report, wall_clock: Duration) {
             model,
             seconds_largest,
             limit,
-            "the largest pictures will take longer than they may"
+            "the largest pictures will exceed the time limit"
         );
     }
     if *consistency_db < CONSISTENCY_DB_LOW {

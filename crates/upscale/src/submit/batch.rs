@@ -202,7 +202,7 @@ fn report(ends: &[(&Wanted, End)], args: &SubmitArgs) -> anyhow::Result<ExitCode
         )?;
     } else {
         output::line(&format!(
-            "{done} done, {before} done before, {} failed, {left} not begun",
+            "{done} done, {before} done before, {} failed, {left} not started",
             failed.len()
         ))?;
         match ends {
@@ -218,7 +218,7 @@ fn report(ends: &[(&Wanted, End)], args: &SubmitArgs) -> anyhow::Result<ExitCode
             output::line(&format!("failed  {url}  {why}"))?;
         }
         if !failed.is_empty() || left > 0 {
-            output::line("The same command again does what is missing; nothing is paid twice.")?;
+            output::line("Run the same command again to finish the rest; nothing is charged twice.")?;
         }
     }
     let is_whole = failed.is_empty() && left == 0;

@@ -51,7 +51,7 @@ pub(crate) fn wanted(args: &SubmitArgs) -> anyhow::Result<Vec<Wanted>> {
     }
     ensure!(
         !rows.is_empty(),
-        "nothing to do: give addresses, --list FILE or --csv FILE"
+        "nothing to do: pass URLs, --list FILE or --csv FILE"
     );
     let mut all = Vec::new();
     for (index, row) in rows.into_iter().enumerate() {
@@ -184,7 +184,7 @@ fn once_each(all: Vec<Wanted>) -> anyhow::Result<Vec<Wanted>> {
     }
     ensure!(
         clashes.is_empty(),
-        "{} results would have a name that another has, such as {}: put {{index}} or {{host}} into --name",
+        "{} results would share a name with another, such as {}: put {{index}} or {{host}} into --name",
         clashes.len(),
         clashes.iter().min().map_or("", String::as_str)
     );

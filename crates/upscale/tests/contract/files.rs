@@ -96,12 +96,12 @@ fn a_folder_goes_into_a_folder_and_what_is_there_is_left_out() {
     fs::remove_file(at("in/broken.png")).unwrap();
     fs::remove_file(at("out/b-2x.png")).unwrap();
     let again = done(folder.path(), &["in", "-o", "out", "-r", "--skip-existing"]);
-    assert!(again.contains("2 results are there already"), "{again}");
+    assert!(again.contains("2 results already exist"), "{again}");
     assert!(at("out/b-2x.png").exists());
     refused(
         folder.path(),
         &["in", "-o", "out", "-r"],
-        "is there already",
+        "already exists",
     );
     done(
         folder.path(),

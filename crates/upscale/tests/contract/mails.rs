@@ -146,7 +146,7 @@ fn half_a_configuration_or_one_in_clear_does_not_start_and_says_no_password() {
     let both = [&from[..], &console[..]].concat();
     let server = "smtps://u:secret-word@mail.example.com";
     for (url, flags, sentence) in [
-        ("", &from[..], "of no use without a mail server"),
+        ("", &from[..], "needs a mail server"),
         (server, &[][..], "--mail-from"),
         (server, &from[..], "--console-url"),
         (

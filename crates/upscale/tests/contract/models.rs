@@ -122,7 +122,7 @@ fn a_card_says_what_may_be_done_with_which_bytes() {
     fs::remove_file(folder.path().join("out.png")).unwrap();
     // The card of other bytes is no card of these.
     write_model(&folder.path().join("two.safetensors"), 4);
-    assert_refused(folder.path(), &file, "is about other bytes");
+    assert_refused(folder.path(), &file, "describes another file");
 }
 
 #[test]
@@ -311,9 +311,9 @@ fn a_model_of_1x_restores_before_another_enlarges() {
         (
             "--model-1x",
             "two.safetensors",
-            "enlarges 2 times, 1 times are asked for",
+            "is a 2x model, but 1x was requested",
         ),
-        ("--model", "soft.safetensors", "enlarges 1 times"),
+        ("--model", "soft.safetensors", "is a 1x model"),
     ] {
         let wrong = ["file", "in.png", "out.png", flag, model];
         assert_refused(folder.path(), &wrong, reason);
@@ -439,9 +439,9 @@ fn serve_does_not_start_with_a_model_that_it_should_not_serve() {
     assert_serve_refuses(folder, &two, "allows no commercial use");
     write_card(folder, "four.safetensors", "yes");
     let wrong = ["--model-2x", "four.safetensors"];
-    assert_serve_refuses(folder, &wrong, "enlarges 4 times, 2 times are asked for");
+    assert_serve_refuses(folder, &wrong, "is a 4x model, but 2x was requested");
     let wrong = ["--model-1x", "four.safetensors"];
-    assert_serve_refuses(folder, &wrong, "enlarges 4 times, 1 times are asked for");
+    assert_serve_refuses(folder, &wrong, "is a 4x model, but 1x was requested");
     fs::write(folder.join("hostile.pth"), b"\x80\x02cposix\nsystem\n.").unwrap();
     let hostile = ["--model-4x", "hostile.pth", "--allow-non-commercial"];
     assert_serve_refuses(

@@ -76,7 +76,7 @@ fn a_second_serve_on_a_directory_is_refused_and_told_by_whom() {
         assert_eq!(refused.status.code(), Some(1));
         assert!(refused.stdout.is_empty(), "it is never ready");
         let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-        let holder = format!("process {} runs `serve`", world.serve().pid());
+        let holder = format!("process {} already runs `serve`", world.serve().pid());
         assert!(words.contains(&holder), "{words}");
         assert!(words.contains("--share-data"), "{words}");
     }

@@ -114,7 +114,7 @@ fn doctor_says_what_lies_in_plain_text_and_which_key_everyone_reads() {
     let refused = run(&["account", "list"], &data, Some(&key));
     let reported = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        reported.contains("line 1 is no key") && !reported.contains("a password"),
+        reported.contains("line 1 is not a key") && !reported.contains("a password"),
         "{reported}"
     );
 }

@@ -150,7 +150,7 @@ pub(crate) async fn book_purchase(
 
 fn parse_bought(text: &str) -> Result<Credits, String> {
     match Credits::parse(text) {
-        Ok(Credits::ZERO) => Err("a purchase is of more than 0 credits".to_owned()),
+        Ok(Credits::ZERO) => Err("a purchase must be of more than 0 credits".to_owned()),
         Ok(credits) => Ok(credits),
         Err(error) => Err(error.to_string()),
     }

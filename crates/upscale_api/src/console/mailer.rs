@@ -82,7 +82,7 @@ async fn hand_over(mailer: &Mailer, mail: Mail) {
     match (mailer.send)(mail).await {
         Ok(()) => count("sent"),
         Err(error) => {
-            tracing::error!(%error, "a user waits for a mail in vain");
+            tracing::error!(%error, "a user is waiting for a mail that was not sent");
             count("failed");
         }
     }

@@ -95,7 +95,7 @@ pub(crate) fn folder(folder: &Path) -> anyhow::Result<Set> {
     let mut found: Vec<PathBuf> = paths.into_iter().filter(|path| is_picture(path)).collect();
     if found.is_empty() {
         let endings = ENDINGS.join(", ");
-        bail!("{} holds no picture ({endings})", folder.display());
+        bail!("{} contains no pictures ({endings})", folder.display());
     }
     found.sort();
     let pictures = found.into_iter().map(|path| Picture {

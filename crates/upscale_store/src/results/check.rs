@@ -31,7 +31,7 @@ impl Results {
     /// behind unless removing fails.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the system gives no randomness to name the file with.
+    /// [`StoreError::Unavailable`] when the operating system provided no random bytes to name the file with.
     pub async fn check(&self) -> Result<Vec<CheckStep>, StoreError> {
         let name = random_token().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let bytes: Bytes = (0..SIZE_BYTES).map(|at| (at % 251) as u8).collect();
