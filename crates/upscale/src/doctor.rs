@@ -450,7 +450,10 @@ fn outside(host: &str) -> Finding {
             let there = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
             let there = there.and_then(|date| date.duration_since(std::time::UNIX_EPOCH).ok());
             let Some(there) = there.and_then(|there| i64::try_from(there.as_secs()).ok()) else {
-                return good("outside", format!("{host} answers, but does not send its time"));
+                return good(
+                    "outside",
+                    format!("{host} answers, but does not send its time"),
+                );
             };
             let off = Clock::System.now().unix_seconds() - there;
             if off.abs() > CLOCK_SECONDS_MAX {

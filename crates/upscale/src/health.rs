@@ -63,7 +63,9 @@ fn judge(url: &str, answer: reqwest::Result<(u16, String)>) -> anyhow::Result<Ex
 /// Who listens on every address is reached by loopback.
 fn reached(listening: SocketAddr) -> anyhow::Result<SocketAddr> {
     if listening.port() == 0 {
-        bail!("port 0 means another free port at every start: name the port that the service listens on");
+        bail!(
+            "port 0 means another free port at every start: name the port that the service listens on"
+        );
     }
     let ip = match listening.ip() {
         ip if !ip.to_canonical().is_unspecified() => ip,

@@ -82,7 +82,9 @@ fn check_names(args: &StripeArgs) -> anyhow::Result<()> {
 fn open_session(api: &str, secret_key: &str) -> anyhow::Result<OpenSession> {
     let mut authorization = header::HeaderValue::try_from(format!("Bearer {secret_key}"))
         .ok()
-        .context("the Stripe secret key contains a character that is not allowed in an HTTP header")?;
+        .context(
+            "the Stripe secret key contains a character that is not allowed in an HTTP header",
+        )?;
     authorization.set_sensitive(true);
     // Where results are in a bucket it is set already.
     let _ = rustls::crypto::ring::default_provider().install_default();

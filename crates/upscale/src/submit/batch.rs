@@ -218,7 +218,9 @@ fn report(ends: &[(&Wanted, End)], args: &SubmitArgs) -> anyhow::Result<ExitCode
             output::line(&format!("failed  {url}  {why}"))?;
         }
         if !failed.is_empty() || left > 0 {
-            output::line("Run the same command again to finish the rest; nothing is charged twice.")?;
+            output::line(
+                "Run the same command again to finish the rest; nothing is charged twice.",
+            )?;
         }
     }
     let is_whole = failed.is_empty() && left == 0;

@@ -98,11 +98,7 @@ fn a_folder_goes_into_a_folder_and_what_is_there_is_left_out() {
     let again = done(folder.path(), &["in", "-o", "out", "-r", "--skip-existing"]);
     assert!(again.contains("2 results already exist"), "{again}");
     assert!(at("out/b-2x.png").exists());
-    refused(
-        folder.path(),
-        &["in", "-o", "out", "-r"],
-        "already exists",
-    );
+    refused(folder.path(), &["in", "-o", "out", "-r"], "already exists");
     done(
         folder.path(),
         &["in/a.png", "in/b.png", "-o", "out", "--overwrite"],
