@@ -129,7 +129,7 @@ mod tests {
         let path = folder.path().join("notes.txt");
         fs::write(&path, "of someone").unwrap();
         let refused = listen(&path, 0o600).unwrap_err();
-        assert!(refused.to_string().contains("no socket"), "{refused}");
+        assert!(refused.to_string().contains("not a socket"), "{refused}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "of someone");
         let nowhere = listen(&folder.path().join("no/folder/s"), 0o600).unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);

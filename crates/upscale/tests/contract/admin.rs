@@ -413,7 +413,7 @@ fn what_others_could_reach_or_guess_does_not_start() {
             None,
             "/nowhere/token",
         ),
-        (vec!["--admin-listen", &taken], None, "no socket"),
+        (vec!["--admin-listen", &taken], None, "not a socket"),
         (vec!["--admin-listen", &nowhere], None, "cannot listen"),
         (
             vec![

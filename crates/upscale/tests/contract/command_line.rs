@@ -40,7 +40,10 @@ fn data_are_at_home_by_default_and_every_command_finds_them_there() {
     let words = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert_eq!(missing.status.code(), Some(1));
     assert!(
-        words.contains(&format!("no data directory {}", place.display())),
+        words.contains(&format!(
+            "data directory {} does not exist",
+            place.display()
+        )),
         "{words}"
     );
     let made = at_home(home.path())

@@ -82,7 +82,11 @@ fn a_folder_goes_into_a_folder_and_what_is_there_is_left_out() {
     fs::write(at("in/notes.txt"), "no picture").unwrap();
     fs::write(at("in/broken.png"), "no picture either").unwrap();
     refused(folder.path(), &["in"], "--out DIR");
-    refused(folder.path(), &["in", "-o", "in/out"], "lies in the folder");
+    refused(
+        folder.path(),
+        &["in", "-o", "in/out"],
+        "inside the input folder",
+    );
     let output = run(folder.path(), &["in", "-o", "out", "--recursive"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "one is broken: {error}");
@@ -113,7 +117,7 @@ fn nothing_that_is_there_is_replaced_unasked() {
         fs::write(at(name), picture()).unwrap();
     }
     // As `upscale file *.png` in a folder of two.
-    refused(folder.path(), &["a.png", "b.png"], "A second input?");
+    refused(folder.path(), &["a.png", "b.png"], "a second input");
     refused(folder.path(), &["a.png", "-o", "b.png"], "--overwrite");
     refused(
         folder.path(),

@@ -325,7 +325,7 @@ fn health_asks_the_process_itself_and_says_why_it_is_not_ready() {
     );
     let (code, reported) = health(&["--listen", &silent]);
     assert_eq!(code, Some(1));
-    assert!(reported.contains("nothing answers"), "{reported}");
+    assert!(reported.contains("no response"), "{reported}");
 
     // A database that was taken away.
     let data = world.data();

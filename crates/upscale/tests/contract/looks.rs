@@ -74,7 +74,7 @@ fn a_look_that_there_is_not_is_refused_in_words() {
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(
-        words.contains("there are faithful, natural and crisp"),
+        words.contains("expected faithful, natural or crisp"),
         "{words}"
     );
 }

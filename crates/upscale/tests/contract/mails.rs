@@ -162,12 +162,12 @@ fn half_a_configuration_or_one_in_clear_does_not_start_and_says_no_password() {
         (
             "smtp://u:secret-word@mail.example.com",
             &both,
-            "over TLS only",
+            "only over TLS",
         ),
         (
             "smtp://mail.example.com?tls=opportunistic",
             &both,
-            "over TLS only",
+            "only over TLS",
         ),
         ("https://u:secret-word@mail.example.com", &both, "smtps://"),
         ("secret-word", &both, "smtps://"),

@@ -116,7 +116,7 @@ fn a_card_says_what_may_be_done_with_which_bytes() {
     let (folder, _) = folder();
     write_card(folder.path(), "two.safetensors", "no");
     let file = ["file", "in.png", "out.png", "--model", "two.safetensors"];
-    assert_refused(folder.path(), &file, "allows no commercial use");
+    assert_refused(folder.path(), &file, "does not allow commercial use");
     let allowed = [&file[..], &["--allow-non-commercial"]].concat();
     assert!(run(folder.path(), &allowed).status.success());
     fs::remove_file(folder.path().join("out.png")).unwrap();
@@ -364,7 +364,7 @@ fn half_a_pair_is_refused_and_so_are_numbers_of_another_model() {
     let (_, numbers) = compact_ncnn(4);
     fs::write(folder.path().join("two.param"), &text).unwrap();
     let file = ["file", "in.png", "out.png", "--model", "two.param"];
-    assert_refused(folder.path(), &file, "needs its numbers beside it");
+    assert_refused(folder.path(), &file, "needs its .bin file beside it");
     fs::write(folder.path().join("two.bin"), &numbers).unwrap();
     assert_refused(folder.path(), &file, "bytes of the .bin belong to no layer");
 }
@@ -436,7 +436,7 @@ fn serve_does_not_start_with_a_model_that_it_should_not_serve() {
         "no card says that its licence allows commercial use",
     );
     write_card(folder, "two.safetensors", "no");
-    assert_serve_refuses(folder, &two, "allows no commercial use");
+    assert_serve_refuses(folder, &two, "does not allow commercial use");
     write_card(folder, "four.safetensors", "yes");
     let wrong = ["--model-2x", "four.safetensors"];
     assert_serve_refuses(folder, &wrong, "is a 4x model, but 2x was requested");
