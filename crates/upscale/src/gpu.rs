@@ -66,7 +66,7 @@ pub(crate) fn open(choice: DeviceChoice, threads: usize) -> Result<Option<Opened
             let count = all.len();
             all.drain(..)
                 .nth(index)
-                .ok_or_else(|| format!("gpu:{index} does not exist; {count} were found"))?
+                .ok_or_else(|| format!("gpu:{index} does not exist: {count} found"))?
         }
     };
     let device = drivers::open(found.index)?;

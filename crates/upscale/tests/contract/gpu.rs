@@ -49,7 +49,7 @@ fn a_gpu_makes_what_is_worth_it_and_the_cpu_the_rest() {
 #[test]
 fn a_gpu_that_is_not_there_or_slower_leaves_the_service_as_it_was() {
     for (device, logged) in [
-        ("gpu:99", "there is no gpu:99"),
+        ("gpu:99", "gpu:99 does not exist"),
         // Every driver here computes on the processor, or there is none at all.
         ("auto", "no GPU is used"),
     ] {
@@ -107,7 +107,7 @@ fn file_makes_the_same_on_a_gpu_as_on_the_cpu() {
     let absent = file(folder.path(), "gpu:99", "none.png");
     let error = String::from_utf8_lossy(&absent.stderr);
     assert!(
-        !absent.status.success() && error.contains("there is no gpu:99"),
+        !absent.status.success() && error.contains("gpu:99 does not exist"),
         "{error}"
     );
 }
