@@ -1,4 +1,4 @@
-//! Rows that nobody needs any more, to be filled again: on its way through check and balance every source row takes some
+//! Rows that are done with, to be filled again: on its way through check and balance every source row takes some
 //! forty of them, and in a picture one pixel wide, of 1,500,000 rows, a sixth of that time went into their memory.
 
 /// Longer rows are let go: in a picture one row high they are as large as itself.

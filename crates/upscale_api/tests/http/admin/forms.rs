@@ -90,7 +90,7 @@ async fn what_is_wrong_stands_beside_the_field_and_what_was_typed_stays() {
             (
                 "purchase",
                 [("credits", "0"), ("reference", "bank 1")],
-                "A purchase is of more than 0 credits.",
+                "A purchase must be of more than 0 credits.",
             ),
             (
                 "purchase",
