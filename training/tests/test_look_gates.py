@@ -78,7 +78,9 @@ def seen() -> dict[str, dict[str, np.ndarray]]:
     good = {
         name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1, 2.0]) for name in ("bicubic", "faithful", "natural", "crisp")
     }
-    return {where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean")}
+    return {
+        where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean", "text, JPEG 75")
+    }
 
 
 def test_every_gate_can_fail():
@@ -91,6 +93,8 @@ def test_every_gate_can_fail():
         ("RealSR", "natural", 3): 0.2,
         ("RealSR", "crisp", 4): 0.6,
         ("DRealSR", "crisp", 5): 0.5,
+        ("text, JPEG 75", "natural", 6): 2.15,
+        ("text, JPEG 75", "faithful", 6): 1.85,
     }
     for (where, name, place), value in worse.items():
         found = seen()

@@ -1,5 +1,5 @@
-"""The service's balance of colours (`upscale_image/src/balance.rs`): the slow difference between source and result, in
-linear light, is given back to the result. Gates on colours judge results after it, as customers get them."""
+"""The service's balance of colours (`upscale_image/src/balance.rs`): the slow difference between source and result is
+given back to the result. Gates on colours judge results after it, as customers get them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-# As in balance.rs and light.rs, which say where the numbers are from.
-RADIUS, EDGE, DOUBT, STEP_MAX = 8, 0.05, 0.02, 0.1
-CUBIC, SLOPE_MIN = (0.0125229, 0.6821711, 0.305306), 1.0 / 12.92
+from .evaluate import Enlarger
+
+# As in balance.rs, which says where the numbers are from.
+RADIUS, EDGE, DOUBT, STEP_MAX, LEVEL = 8, 0.05, 0.02, 0.1, 1.0 / 255.0
 
 
 def balanced(source: NDArray[np.uint8], made: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
     """`made`, [scale * h, scale * w, 3], with the colours of `source`, [h, w, 3]; both in levels."""
     source, made = (torch.from_numpy(one.astype(np.float32) / 255.0).permute(2, 0, 1)[None] for one in (source, made))
     share = smoothness(source)
-    difference = light(source) - functional.avg_pool2d(light(made), scale)
+    difference = source - functional.avg_pool2d(made, scale)
     full = (RADIUS + 1) ** 2
     correction = around(difference * share) / (around(share) + DOUBT * full * full)
+    correction = correction**3 / (correction.square() + LEVEL**2)
     correction = functional.interpolate(correction, scale_factor=scale, mode="bilinear", align_corners=False)
-    slope = CUBIC[0] + made * (2.0 * CUBIC[1] + made * 3.0 * CUBIC[2])
-    made = made + (correction / slope.clamp(min=SLOPE_MIN)).clamp(-STEP_MAX, STEP_MAX)
+    made = made + correction.clamp(-STEP_MAX, STEP_MAX)
     for level, pure in ((1.0, source == 1.0), (0.0, source == 0.0)):
         there = pure.all(dim=1, keepdim=True).float()
         # All around it as well; beyond the picture everything is.
@@ -34,8 +35,9 @@ def balanced(source: NDArray[np.uint8], made: NDArray[np.uint8], scale: int) -> 
     return levels[0].permute(1, 2, 0).numpy().astype(np.uint8)
 
 
-def light(code: Tensor) -> Tensor:
-    return code * (CUBIC[0] + code * (CUBIC[1] + code * CUBIC[2]))
+def served(enlarge: Enlarger) -> Enlarger:
+    """With the colours that the service gives back."""
+    return lambda small, scale: balanced(small, enlarge(small, scale), scale)
 
 
 def smoothness(source: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from . import spectrum
-from .balance import balanced
+from .balance import served
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, told_in
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
@@ -34,9 +34,10 @@ INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 7
 FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
 # SSIM of realesr-general-x4v3 on the same pairs.
 GENERAL = {"RealSR": 0.783, "DRealSR": 0.815}
-# Text and graphics against the faithful look, decibels; a grid in levels; the mean colour's distance, ΔE of CIE 1976;
-# how far a spectrum may stand out at the source's own frequencies, in factors of e (Real-ESRGAN's x4plus: 0.15).
-DRAWN_LOSS_MAX, GRID_MAX, COLOUR_MAX, COMB_MAX = 0.1, 0.1, 0.5, 0.25
+# Text and graphics against the faithful look, decibels; a grid in levels; mean colours from the faithful look's, and
+# how much further than its and bicubic's from the original behind JPEG, ΔE of CIE 1976; how far a spectrum may stand
+# out at the source's own frequencies, in factors of e (Real-ESRGAN's x4plus: 0.15).
+DRAWN_LOSS_MAX, GRID_MAX, COLOUR_MAX, FURTHER_MAX, COMB_MAX = 0.1, 0.1, 0.5, 0.1, 0.25
 
 Marks = dict[str, np.ndarray]
 
@@ -86,11 +87,6 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
         chosen, told = (network, told_in(name, condition, scale)) if restored else (before, condition)
         found[name] = served(network_enlarger(chosen, told[: chosen.architecture.inputs]))
     return found
-
-
-def served(enlarge: Enlarger) -> Enlarger:
-    """With the colours that the service gives back."""
-    return lambda small, scale: balanced(small, enlarge(small, scale), scale)
 
 
 def is_restored_in(look: str, condition: tuple[float, ...], scale: int) -> bool:
@@ -161,7 +157,13 @@ def gates(found: dict[str, Marks]) -> list[Gate]:
                 # Where the looks are alike the clean network made them.
                 if where in REAL or (one[look][:3] != faithful[:3]).any():
                     demands.append(Gate(f"{where}: {look}, comb", -one[look][5], -COMB_MAX))
-            demands.append(Gate(f"{where}: {look}, colour", -one[look][4], -COLOUR_MAX))
+            # A JPEG has itself moved colours by more than COLOUR_MAX: there no look may be further from the original.
+            if "JPEG" in where:
+                for other in ("faithful", "bicubic"):
+                    beyond = one[look][6] - one[other][6]
+                    demands.append(Gate(f"{where}: {look}, colours beyond {other}'s", -beyond, -FURTHER_MAX))
+            else:
+                demands.append(Gate(f"{where}: {look}, colour", -one[look][4], -COLOUR_MAX))
     return demands
 
 
@@ -174,7 +176,6 @@ def report(found: dict[str, Marks], title: str) -> tuple[str, bool]:
         lines.append(f"| {where} | {' | '.join(cells)} |")
     for where in (one for one in found if not one.startswith(("text", "graphics"))):
         lines.append(f"- {where}, comb: " + ", ".join(f"{look} {found[where][look][5]:.2f}" for look in LOOKS))
-    # A file may have moved its colours further than any look does: what the colour gates miss is small beside that.
     for where, one in found.items():
         apart = ", ".join(f"{method} {one[method][6]:.2f}" for method in ("bicubic", *LOOKS))
         lines.append(f"- {where}, colours from the original's: {apart}")

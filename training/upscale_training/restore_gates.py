@@ -2,7 +2,8 @@
 
 `python -m upscale_training.restore_gates --weights FILE --before FILE --eval EVAL [--most 6] [--out PAGE]`
 
-Every row: PSNR-Y over bicubic, SSIM-Y and fine detail (1 is the original's) for what the network may be given.
+Every row: PSNR-Y over bicubic, SSIM-Y and fine detail (1 is the original's) for what the network may be given, with the
+colours that the service gives back.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .balance import served
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, SILENT, source_inputs, told_in
 from .estimate import Estimator
@@ -76,12 +78,14 @@ def versions(
     scale = network.architecture.scale
     yield "bicubic", interpolate("bicubic")(small, scale)
     if before:
-        yield "before", network_enlarger(before, conditions["estimate"][: before.architecture.inputs])(small, scale)
+        told = conditions["estimate"][: before.architecture.inputs]
+        yield "before", served(network_enlarger(before, told))(small, scale)
     for name, condition in conditions.items():
         chosen = before if before and name == "estimate" and not is_to_restore(condition) else network
         if name == "estimate" and chosen is network:
             condition = told_in("faithful", condition, scale)
-        yield name, network_enlarger(chosen, condition[: chosen.architecture.inputs])(small, scale)
+        enlarger = network_enlarger(chosen, condition[: chosen.architecture.inputs])
+        yield name, served(enlarger)(small, scale)
 
 
 def is_to_restore(condition: tuple[float, ...]) -> bool:

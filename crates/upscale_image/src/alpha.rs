@@ -7,7 +7,7 @@ use crate::check::OutputCheck;
 use crate::decoded::Source;
 use crate::error::WriteError;
 use crate::groups::Groups;
-use crate::shrink::{Shrunk, shrunk};
+use crate::shrink::shrunk;
 use crate::spare::Spare;
 
 /// The upscaled alpha, as 16-bit samples (24 MB for the largest result), kept until colour has caught up.
@@ -66,9 +66,9 @@ impl AlphaPlane {
         let (check, samples, spare) = (&mut self.check, &mut self.samples, &mut self.spare);
         self.groups.push(rows.samples, &mut |group| {
             let y = samples.len() / group.len();
-            let Shrunk { codes, light } = shrunk(group, 1, scale, spare);
-            check.take(source, y, scale, group, &codes, spare)?;
-            spare.keep([codes, light]);
+            let means = shrunk(group, 1, scale, spare);
+            check.take(source, y, scale, group, &means, spare)?;
+            spare.keep([means]);
             keep_within(source, y, scale, group, samples);
             Ok(())
         })

@@ -20,7 +20,7 @@ use self::filtered::{Filter, around};
 use self::fit::is_grainy;
 use self::parts::Parts;
 use self::square::Square;
-use crate::shrink::{Shrunk, shrunk};
+use crate::shrink::shrunk;
 use crate::spare::Spare;
 
 /// Side of the squares that are judged one by one, in source pixels …
@@ -94,9 +94,9 @@ pub fn check_result(source: &Pixels, scale: usize, made: &[f32]) -> Result<Fidel
     let spare = &mut Spare::default();
     let groups = made.chunks_exact(source.width() * source.channels() * scale * scale);
     for (y, group) in groups.enumerate() {
-        let Shrunk { codes, light } = shrunk(group, source.channels(), scale, spare);
-        check.take(source, y, scale, group, &codes, spare)?;
-        spare.keep([codes, light]);
+        let means = shrunk(group, source.channels(), scale, spare);
+        check.take(source, y, scale, group, &means, spare)?;
+        spare.keep([means]);
     }
     check.finish()
 }

@@ -21,7 +21,6 @@ mod from_png;
 mod from_webp;
 mod groups;
 mod jpeg;
-mod light;
 mod orientation;
 pub mod raster;
 mod reencode;

@@ -3,57 +3,37 @@
 
 use upscale_simd::widened;
 
-use crate::light::light;
 use crate::spare::Spare;
-
-/// One row of means, as wide as the source.
-pub(crate) struct Shrunk {
-    /// Of code values.
-    pub(crate) codes: Vec<f32>,
-    /// Of linear light.
-    pub(crate) light: Vec<f32>,
-}
 
 /// Source pixels that are shrunk at a time: what is between fits into a first-level cache.
 const STRETCH: usize = 256;
 
-/// Means over the blocks of a group: `scale` rows of `scale` times as many pixels of `channels` samples as the source has.
-pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize, spare: &mut Spare) -> Shrunk {
+/// Means, as wide as the source, over the blocks of a group: `scale` rows of `scale` times as many pixels of `channels`
+/// samples as the source has.
+pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize, spare: &mut Spare) -> Vec<f32> {
     let row_samples = group.len() / scale;
-    let mut shrunk = Shrunk {
-        codes: spare.row(),
-        light: spare.row(),
-    };
-    for means in [&mut shrunk.codes, &mut shrunk.light] {
-        means.reserve_exact(row_samples / scale);
-    }
-    let mut sums = [spare.row(), spare.row()];
+    let (mut means, mut sums) = (spare.row(), spare.row());
+    means.reserve_exact(row_samples / scale);
     let stretch = STRETCH * scale * channels;
     for start in (0..row_samples).step_by(stretch) {
         let samples = start..(start + stretch).min(row_samples);
-        sums.iter_mut().for_each(|sums| {
-            sums.clear();
-            sums.resize(samples.len(), 0.0);
-        });
-        let [codes, lights] = &mut sums;
+        sums.clear();
+        sums.resize(samples.len(), 0.0);
         widened(|| {
             for row in group.chunks_exact(row_samples) {
-                add_row(&row[samples.clone()], codes, lights);
+                add_row(&row[samples.clone()], &mut sums);
             }
         });
-        across(codes, channels, scale, &mut shrunk.codes);
-        across(lights, channels, scale, &mut shrunk.light);
+        across(&sums, channels, scale, &mut means);
     }
-    spare.keep(sums);
-    shrunk
+    spare.keep([sums]);
+    means
 }
 
 #[inline(always)]
-fn add_row(row: &[f32], codes: &mut [f32], lights: &mut [f32]) {
-    for ((code, sum), light_sum) in row.iter().zip(codes).zip(lights) {
-        let code = code.clamp(0.0, 1.0);
-        *sum += code;
-        *light_sum += light(code);
+fn add_row(row: &[f32], sums: &mut [f32]) {
+    for (code, sum) in row.iter().zip(sums) {
+        *sum += code.clamp(0.0, 1.0);
     }
 }
 

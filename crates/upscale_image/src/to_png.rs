@@ -23,7 +23,7 @@ use crate::decoded::Source;
 use crate::error::WriteError;
 use crate::focus::Focus;
 use crate::groups::Groups;
-use crate::shrink::{Shrunk, shrunk};
+use crate::shrink::shrunk;
 use crate::spare::Spare;
 
 /// Room for the PNG of a result `scale` times the size of `source`: half of its bytes without compression, which most
@@ -154,15 +154,14 @@ impl<'a, W: Write> PngWriter<'a, W> {
         let (encoded, out, focus) = (&self.encoded, &mut self.out, &mut self.focus);
         let spare = &mut self.spare;
         self.groups.push(rows.samples, &mut |group| {
-            let Shrunk { codes, light } = shrunk(group, color.channels(), scale, spare);
-            check.take(color, *next, scale, group, &codes, spare)?;
+            let means = shrunk(group, color.channels(), scale, spare);
+            check.take(color, *next, scale, group, &means, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            spare.keep([codes]);
             balance.push(
                 color,
                 group,
-                light,
+                means,
                 spare,
                 &mut |row| match lines.lay(row)? {
                     true => encoded.drain_into(out),

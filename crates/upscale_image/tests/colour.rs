@@ -302,3 +302,43 @@ fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
         }
     }
 }
+
+/// Compared in linear light, where finer detail has more of it, all of it became darker.
+#[test]
+fn detail_that_the_source_lacks_moves_no_colour() {
+    let (width, height, scale) = (24, 20, 2);
+    let source = flat(width, height, [128, 90, 40]);
+    let mut made = Vec::new();
+    files::bilinear(&source.color, scale, |rows| {
+        let odd = |index: usize| (index / 3 + rows.first_row) % 2 == 1;
+        let drawn = rows.samples.iter().enumerate();
+        made.extend(drawn.map(|(index, code)| code + if odd(index) { 0.1 } else { -0.1 }));
+    });
+    let mut balanced = made.clone();
+    upscale_image::balance(&source.color, scale, &mut balanced);
+    for (made, balanced) in made.iter().zip(&balanced) {
+        assert!((made - balanced).abs() < 1e-4, "{made} became {balanced}");
+    }
+}
+
+#[test]
+fn a_flat_colour_that_a_network_moves_comes_back_to_its_level() {
+    let source = flat(24, 20, [255, 204, 7]);
+    for moved in [0.4, 0.8, 1.0, 1.3, 3.0, 9.0, 20.0] {
+        let mut made: Vec<f32> = Vec::new();
+        files::bilinear(&source.color, 2, |rows| {
+            made.extend(rows.samples.iter().map(|code| code - moved / 255.0));
+        });
+        upscale_image::balance(&source.color, 2, &mut made);
+        let middle = &made[(20 * 48 + 24) * 3..][..3];
+        for (found, level) in middle.iter().zip([255.0, 204.0, 7.0]) {
+            let off = (found * 255.0 - level).abs();
+            assert!(off < 0.55, "{moved} levels: {off} of {level} left");
+        }
+    }
+}
+
+fn flat(width: usize, height: usize, colour: [u8; 3]) -> upscale_image::Source {
+    let bytes = pngs::rgb(width, height, &colour.repeat(width * height));
+    upscale_image::decode(&bytes, 1200).expect("decodes")
+}
