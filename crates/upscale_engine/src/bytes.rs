@@ -5,6 +5,10 @@
 //! place becomes is what shows. Rounded one by one they changed the mean of each place in a 4x4 square of the result by up to 0.05
 //! levels, so they change it by 0.01 to 0.03, and all pixels by 0.12 to 0.17 (root of the mean square) instead of 0.15 to 0.21.
 
+use std::array;
+
+use upscale_simd::widened;
+
 use crate::network::{Network, PICTURE};
 
 /// The largest byte.
@@ -14,6 +18,8 @@ const BYTE_MAX: f32 = 127.0;
 const TO_WHOLE: f64 = 1.5 * (1_u64 << 52) as f64;
 /// Weights of a 3x3 kernel.
 const TAPS: usize = 9;
+/// Kernels that are rounded at a time: a vector of their numbers.
+const KERNELS: usize = 8;
 
 impl Network {
     /// The same with weights of one byte in all 3x3 layers over maps but the last, whose errors would be the picture's.
@@ -30,13 +36,19 @@ impl Network {
     }
 }
 
-/// The weights of an output channel, kernel by kernel.
+/// The weights of an output channel: many kernels at once, and the few that are left one by one.
 fn round(weights: &mut [f32]) {
     let largest = largest(weights);
     if largest > 0.0 {
         let (scale, step) = (BYTE_MAX / largest, largest / BYTE_MAX);
-        for kernel in weights.chunks_exact_mut(TAPS) {
-            let exact: [f64; TAPS] = std::array::from_fn(|tap| f64::from(kernel[tap] * scale));
+        let (blocks, rest) = weights.as_chunks_mut::<{ KERNELS * TAPS }>();
+        widened!({
+            for block in blocks {
+                round_many(block, scale, step);
+            }
+        });
+        for kernel in rest.chunks_exact_mut(TAPS) {
+            let exact: [f64; TAPS] = array::from_fn(|tap| f64::from(kernel[tap] * scale));
             let bytes = rounded(exact);
             for (weight, byte) in kernel.iter_mut().zip(bytes) {
                 *weight = byte as f32 * step;
@@ -45,11 +57,55 @@ fn round(weights: &mut [f32]) {
     }
 }
 
+/// Kernels side by side, tap after tap, as `rounded` rounds each: one by one, 41,000 of them were 8 % of a small picture's time.
+#[inline(always)]
+fn round_many(block: &mut [f32; KERNELS * TAPS], scale: f32, step: f32) {
+    let exact: [[f64; KERNELS]; TAPS] =
+        array::from_fn(|tap| array::from_fn(|k| f64::from(block[k * TAPS + tap] * scale)));
+    let mut bytes = exact.map(|row| row.map(|number| number + TO_WHOLE - TO_WHOLE));
+    let mut off: [[f64; KERNELS]; TAPS] =
+        array::from_fn(|tap| array::from_fn(|k| exact[tap][k] - bytes[tap][k]));
+    let mut sums: [f64; KERNELS] = array::from_fn(|k| total(&off.map(|row| row[k])));
+    while sums.iter().any(|sum| sum.abs() > 0.5) {
+        let ways = sums.map(|sum| f64::from(i8::from(sum > 0.5) - i8::from(sum < -0.5)));
+        let furthest = furthest_of_many(&off, &ways);
+        for tap in 0..TAPS {
+            for k in 0..KERNELS {
+                let is_it = f64::from(u8::from(furthest[k] == tap as f64));
+                bytes[tap][k] += ways[k] * is_it;
+                off[tap][k] -= ways[k] * is_it;
+            }
+        }
+        sums = array::from_fn(|k| sums[k] - ways[k]);
+    }
+    for (tap, row) in bytes.iter().enumerate() {
+        for (k, byte) in row.iter().enumerate() {
+            block[k * TAPS + tap] = *byte as f32 * step;
+        }
+    }
+}
+
+/// Of each kernel the tap that `furthest` finds.
+#[inline(always)]
+fn furthest_of_many(off: &[[f64; KERNELS]; TAPS], ways: &[f64; KERNELS]) -> [f64; KERNELS] {
+    let mut most: [f64; KERNELS] = array::from_fn(|k| off[0][k] * ways[k]);
+    let mut found = [0.0; KERNELS];
+    for (tap, row) in off.iter().enumerate() {
+        for k in 0..KERNELS {
+            let one = row[k] * ways[k];
+            let is_further = one > most[k];
+            most[k] = if is_further { one } else { most[k] };
+            found[k] = if is_further { tap as f64 } else { found[k] };
+        }
+    }
+    found
+}
+
 /// To the nearest integers; where their sum is off by more than a half, those are rounded the other way that cost least.
 /// What was rounded to the largest byte stays: it was rounded up, or not at all.
 fn rounded(exact: [f64; TAPS]) -> [f64; TAPS] {
     let mut bytes = exact.map(|number| number + TO_WHOLE - TO_WHOLE);
-    let mut off: [f64; TAPS] = std::array::from_fn(|tap| exact[tap] - bytes[tap]);
+    let mut off: [f64; TAPS] = array::from_fn(|tap| exact[tap] - bytes[tap]);
     let mut sum = total(&off);
     while sum.abs() > 0.5 {
         let (way, furthest) = (sum.signum(), furthest(&off, sum.signum()));
@@ -62,6 +118,7 @@ fn rounded(exact: [f64; TAPS]) -> [f64; TAPS] {
 
 /// In pairs: one after the other would be nine waits. Exact in any order, for numbers of 24 bits that are below 1 and no
 /// smaller than 2^-27.
+#[inline(always)]
 fn total(off: &[f64; TAPS]) -> f64 {
     let [a, b, c, d, e, f, g, h, i] = *off;
     ((a + b) + (c + d)) + ((e + f) + (g + h)) + i
@@ -122,6 +179,28 @@ mod tests {
             }
         }
         assert_ne!(after.weights, before.weights);
+    }
+
+    #[test]
+    fn many_kernels_are_rounded_as_one_is() {
+        let mut random = Random(11);
+        // Near 127 and near nothing, ties among them.
+        let mut some = |size: f32| {
+            let tie = random.unit() < 0.1;
+            let number = (2.0 * random.unit() - 1.0) * size;
+            if tie { number.round() + 0.5 } else { number }
+        };
+        let sizes = [126.0, 3.0, 0.6, 1e-6];
+        for size in sizes.into_iter().cycle().take(4_000) {
+            let mut block: [f32; KERNELS * TAPS] = array::from_fn(|_| some(size));
+            let one_by_one: Vec<f32> = block
+                .chunks_exact(TAPS)
+                .flat_map(|kernel| rounded(array::from_fn(|tap| f64::from(kernel[tap]))))
+                .map(|byte| byte as f32)
+                .collect();
+            round_many(&mut block, 1.0, 1.0);
+            assert_eq!(block[..], one_by_one[..]);
+        }
     }
 
     #[test]

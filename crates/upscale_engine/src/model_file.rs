@@ -291,14 +291,16 @@ fn f32_of(bytes: &[u8]) -> f32 {
 
 /// Many at once: one by one they took 5 % of a picture of 64 x 64 pixels.
 fn halves(bytes: &[u8]) -> Vec<f32> {
-    let mut values = vec![0.0; bytes.len() / 2];
-    let mut halves = [f16::ZERO; HALVES];
-    for (values, bytes) in values.chunks_mut(HALVES).zip(bytes.chunks(2 * HALVES)) {
-        let halves = &mut halves[..values.len()];
-        for (half, two) in halves.iter_mut().zip(bytes.chunks_exact(2)) {
-            *half = f16::from_le_bytes([two[0], two[1]]);
+    let mut values = Vec::with_capacity(bytes.len() / 2);
+    let (mut halves, mut floats) = ([f16::ZERO; HALVES], [0.0; HALVES]);
+    for bytes in bytes.chunks(2 * HALVES) {
+        let (two_each, _) = bytes.as_chunks::<2>();
+        let (halves, floats) = (&mut halves[..two_each.len()], &mut floats[..two_each.len()]);
+        for (half, two) in halves.iter_mut().zip(two_each) {
+            *half = f16::from_le_bytes(*two);
         }
-        halves.convert_to_f32_slice(values);
+        halves.convert_to_f32_slice(floats);
+        values.extend_from_slice(floats);
     }
     values
 }

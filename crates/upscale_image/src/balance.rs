@@ -133,12 +133,29 @@ impl Balance {
         take: Take<'_>,
     ) -> Result<(), WriteError> {
         while self.is_known(source) {
+            let pure = pure_pixels(source, self.next_group);
             match self.groups.pop_front() {
-                Some(group) => {
-                    self.finish(source, &group, spare, take)?;
+                Some(mut group) => {
+                    let row_samples = group.len() / self.scale;
+                    for (index, row) in group.chunks_exact_mut(row_samples).enumerate() {
+                        self.correct(source, &pure, index, row);
+                        take(row)?;
+                    }
                     spare.keep([group]);
+                    self.forget_corrections(spare);
                 }
-                None => return self.finish(source, newest, spare, take),
+                None => {
+                    let mut copy = spare.row();
+                    for (index, row) in newest.chunks_exact(newest.len() / self.scale).enumerate() {
+                        copy.clear();
+                        copy.extend_from_slice(row);
+                        self.correct(source, &pure, index, &mut copy);
+                        take(&mut copy)?;
+                    }
+                    spare.keep([copy]);
+                    self.forget_corrections(spare);
+                    return Ok(());
+                }
             }
         }
         let mut waiting = spare.row();
@@ -152,29 +169,13 @@ impl Balance {
         self.next_group + 1 < self.next_spread || self.next_spread == source.height()
     }
 
-    /// Corrects the rows of the next group and hands them on.
-    fn finish(
-        &mut self,
-        source: &Pixels,
-        group: &[f32],
-        spare: &mut Spare,
-        take: Take<'_>,
-    ) -> Result<(), WriteError> {
-        let pure = pure_pixels(source, self.next_group);
-        let row_samples = group.len() / self.scale;
-        let mut corrected = spare.zeros(row_samples);
-        for (index, row) in group.chunks_exact(row_samples).enumerate() {
-            self.correct(source, index, row, &mut corrected);
-            keep_pure(&pure, self.scale * source.channels(), &mut corrected);
-            take(&mut corrected)?;
-        }
-        spare.keep([corrected]);
+    /// The next group is done: what no later one needs can be filled again.
+    fn forget_corrections(&mut self, spare: &mut Spare) {
         self.next_group += 1;
         while self.first_spread + 1 < self.next_group {
             spare.keep(self.spread.pop_front());
             self.first_spread += 1;
         }
-        Ok(())
     }
 
     /// Corrections of row `next_spread`, gathered down the window and drawn out to the result's width.
@@ -190,7 +191,7 @@ impl Balance {
                 continue;
             }
             let share = (RADIUS + 1 - distance) as f32;
-            widened(|| {
+            widened!({
                 add_share(&mut sums, share, &row.sums);
                 add_share(&mut weights, share, &row.weights);
             });
@@ -203,19 +204,19 @@ impl Balance {
         row
     }
 
-    /// Row `index` of the next group with its correction.
-    fn correct(&self, source: &Pixels, index: usize, row: &[f32], corrected: &mut [f32]) {
+    /// Corrects row `index` of the next group, whose `pure` pixels stay pure.
+    fn correct(&self, source: &Pixels, pure: &[Option<bool>], index: usize, row: &mut [f32]) {
         let last = source.height() - 1;
         let (above, below, share) = between(self.next_group, index, self.scale, last);
         let above = &self.spread[above - self.first_spread];
         let below = &self.spread[below - self.first_spread];
-        widened(|| {
-            let corrections = above.iter().zip(below);
-            for ((sample, made), (above, below)) in corrected.iter_mut().zip(row).zip(corrections) {
+        widened!({
+            for (sample, (above, below)) in row.iter_mut().zip(above.iter().zip(below)) {
                 let step = above + (below - above) * share;
-                *sample = made.clamp(0.0, 1.0) + step.clamp(-STEP_MAX, STEP_MAX);
+                *sample = sample.clamp(0.0, 1.0) + step.clamp(-STEP_MAX, STEP_MAX);
             }
         });
+        keep_pure(pure, self.scale * source.channels(), row);
     }
 }
 
@@ -239,7 +240,7 @@ fn gather(source: &Pixels, y: usize, found: &[f32], spare: &mut Spare) -> Gather
     let own = smoothness(source, y, spare);
     let mut differences = spare.row();
     differences.extend_from_slice(source.row(y));
-    widened(|| {
+    widened!({
         for (code, found) in differences.iter_mut().zip(found) {
             *code -= found;
         }
@@ -255,7 +256,7 @@ fn gather(source: &Pixels, y: usize, found: &[f32], spare: &mut Spare) -> Gather
 
 /// Every sample joined with its pixel's own number.
 fn by_pixel(samples: &mut [f32], channels: usize, own: &[f32], join: impl Fn(f32, f32) -> f32) {
-    widened(|| match channels {
+    widened!(match channels {
         1 => join_pixels::<1>(samples, own, join),
         _ => join_pixels::<3>(samples, own, join),
     });
@@ -319,7 +320,7 @@ fn smoothness(source: &Pixels, y: usize, spare: &mut Spare) -> Vec<f32> {
     ];
     let channels = source.channels();
     let (left, right) = (&row[..row.len() - channels], &row[channels..]);
-    widened(|| {
+    widened!({
         for other in beside {
             widen(&mut largest, row, other);
         }

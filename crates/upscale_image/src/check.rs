@@ -177,15 +177,15 @@ impl OutputCheck {
             let first = part * SQUARES_A_STRETCH;
             let start = self.columns.range(first).start;
             let pixels = start..self.columns.range(first + squares.len() - 1).end;
-            let row = widened(|| self.filter.stretch(&pixels, spare));
-            let detail = widened(|| detail(rows, channels, &pixels, spare));
+            let row = widened!(self.filter.stretch(&pixels, spare));
+            let detail = widened!(detail(rows, channels, &pixels, spare));
             let own = &rows[1][start * channels..pixels.end * channels];
             let pairs = own.iter().zip(row.result);
             let difference = spare.filled(pairs.map(|(source, result)| source - result));
             for (index, square) in squares.iter_mut().enumerate() {
                 let columns = self.columns.range(first + index);
                 let stretch = (columns.start - start) * channels..(columns.end - start) * channels;
-                widened(|| square.add_filtered(&row, &difference, &detail, stretch, channels));
+                widened!(square.add_filtered(&row, &difference, &detail, stretch, channels));
             }
             spare.keep([difference, detail]);
             row.give_back(spare);
@@ -277,7 +277,7 @@ fn samples(columns: &Parts, index: usize, channels: usize) -> Range<usize> {
 /// The largest exponent is that of infinities and NaN; whole numbers compare in vectors.
 fn check_finite(first_row: usize, row_samples: usize, rows: &[f32]) -> Result<(), CheckFailure> {
     let magnitude = |sample: &f32| sample.to_bits() & 0x7fff_ffff;
-    let largest = widened(|| rows.iter().map(magnitude).fold(0, u32::max));
+    let largest = widened!(rows.iter().map(magnitude).fold(0, u32::max));
     if f32::from_bits(largest).is_finite() {
         return Ok(());
     }

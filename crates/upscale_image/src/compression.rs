@@ -121,7 +121,7 @@ fn line(plane: &[f32], width: usize) -> Line {
     let mut bends = vec![0.0; width - 3];
     let mut steps = vec![0; bends.len() - 2 * REACH];
     for row in plane.chunks_exact(width) {
-        widened(|| {
+        widened!({
             // A step beyond the slope around it: that of a smooth gradient is 0.
             find_bends([row, &row[1..], &row[2..], &row[3..]], &mut bends);
             find_steps(array::from_fn(|at| &bends[at..]), &mut steps);

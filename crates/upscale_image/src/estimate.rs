@@ -54,7 +54,7 @@ impl Codes {
     fn of(picture: &Pixels) -> Self {
         let samples = picture.samples();
         let mut levels = vec![[0.0; 3]; samples.len() / picture.channels()];
-        widened(|| match picture.channels() {
+        widened!(match picture.channels() {
             3 => round(&mut levels, samples.as_chunks().0.iter().copied()),
             _ => round(&mut levels, samples.iter().map(|gray| [*gray; 3])),
         });

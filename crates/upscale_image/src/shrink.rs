@@ -19,7 +19,7 @@ pub(crate) fn shrunk(group: &[f32], channels: usize, scale: usize, spare: &mut S
         let samples = start..(start + stretch).min(row_samples);
         sums.clear();
         sums.resize(samples.len(), 0.0);
-        widened(|| {
+        widened!({
             for row in group.chunks_exact(row_samples) {
                 add_row(&row[samples.clone()], &mut sums);
             }

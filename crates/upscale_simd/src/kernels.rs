@@ -108,10 +108,23 @@ impl Kernels {
     }
 }
 
-/// Runs `work` compiled for the widest vectors that this CPU has: loops over slices become them where the compiler sees that
-/// they can. The same operations in the same order, so the same bits on every CPU; no choice of kernels changes it. Only what
-/// is inlined into `work` gains; what it calls should be `#[inline(always)]`.
-pub fn widened<R>(work: impl FnOnce() -> R) -> R {
+/// Evaluates an expression compiled for the widest vectors that this CPU has: loops over slices become them where the compiler
+/// sees that they can. The same operations in the same order, so the same bits on every CPU; no choice of kernels changes it.
+/// What the expression calls should be `#[inline(always)]`: only what is inlined gains. As a closure without that attribute half
+/// of what was widened was called instead, with vectors of 128 bits, and which half changed from build to build.
+#[macro_export]
+macro_rules! widened {
+    ($work:expr) => {
+        $crate::widest(
+            #[inline(always)]
+            || $work,
+        )
+    };
+}
+
+/// What [`widened!`] is made of.
+#[doc(hidden)]
+pub fn widest<R>(work: impl FnOnce() -> R) -> R {
     // Ten times for every row, of which a picture may have millions.
     static WIDEST: OnceLock<Option<Kernels>> = OnceLock::new();
     let find_widest = || {
@@ -181,8 +194,6 @@ impl Computation for Spin {
 mod tests {
     use std::hint::black_box;
 
-    use super::widened;
-
     #[inline(always)]
     fn computed(a: &[f32], b: &[f32]) -> Vec<u32> {
         let pairs = a.iter().zip(b);
@@ -198,7 +209,7 @@ mod tests {
             |step: f32| -> Vec<f32> { (0..1_003).map(|i| (i as f32 * step).sin()).collect() };
         let (a, b) = (black_box(numbers(0.7)), black_box(numbers(1.3)));
         let sum = |a: &[f32]| a.iter().sum::<f32>().to_bits();
-        assert_eq!(widened(|| computed(&a, &b)), computed(&a, &b));
-        assert_eq!(widened(|| sum(&a)), sum(&a));
+        assert_eq!(widened!(computed(&a, &b)), computed(&a, &b));
+        assert_eq!(widened!(sum(&a)), sum(&a));
     }
 }

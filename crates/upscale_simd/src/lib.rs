@@ -33,7 +33,7 @@ pub use denormals::FlushDenormals;
 pub use gemm::{
     Ahead, Beside, CHANNEL_UNIT, Input, Output, Start, Weights, multiply_in_place, multiply_into,
 };
-pub use kernels::{InstructionSet, Kernels, widened};
+pub use kernels::{InstructionSet, Kernels, widest};
 pub use lanes::{Computation, Lanes};
 pub use leases::{ReadLease, SharedRows, WriteLease};
 pub use portable::Portable;

@@ -88,7 +88,7 @@ impl Filter {
             let soft = self.soft.next();
             for start in (0..width).step_by(STRETCH) {
                 let pixels = start..(start + STRETCH).min(width);
-                let stretch = widened(|| blurred(around, self.channels, &pixels, 1, spare));
+                let stretch = widened!(blurred(around, self.channels, &pixels, 1, spare));
                 soft.extend_from_slice(&stretch);
                 spare.keep([stretch]);
             }

@@ -123,7 +123,7 @@ fn softened(plane: &Plane) -> Plane {
     let mut samples = vec![0.0; (width - 2) * (height - 2)];
     let mut column = vec![0.0; width];
     for (y, to) in samples.chunks_exact_mut(width - 2).enumerate() {
-        widened(|| {
+        widened!({
             smooth([row(y), row(y + 1), row(y + 2)], &mut column);
             smooth([&column, &column[1..], &column[2..]], to);
         });

@@ -95,7 +95,7 @@ fn smoothed(plane: &Plane, of_row: impl Fn(usize, &mut [f32])) -> Plane {
     let (width, height) = (plane.width - 2, plane.height - 2);
     let mut samples = vec![0.0; width * height];
     for (y, to) in samples.chunks_exact_mut(width).enumerate() {
-        widened(|| of_row(y, to));
+        widened!(of_row(y, to));
     }
     Plane {
         width,

@@ -87,7 +87,7 @@ impl<'a> Lines<'a> {
                 });
                 put(&mut self.bytes, sixteen_bit, samples);
             }
-            None => widened(|| put(&mut self.bytes, sixteen_bit, samples.iter().copied())),
+            None => widened!(put(&mut self.bytes, sixteen_bit, samples.iter().copied())),
         }
     }
 
