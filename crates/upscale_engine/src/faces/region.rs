@@ -22,7 +22,7 @@ pub(super) enum Kind {
 const SHARES: [Shares; 2] = [
     Shares {
         face: 1.0,
-        eyes: 0.6,
+        eyes: 0.56,
         grows: 100.0..150.0,
     },
     Shares {
