@@ -25,7 +25,7 @@ const EDGE: f32 = 0.05;
 const DOUBT: f32 = 0.02;
 /// Of a difference of this size, one level of 8 bits, half is given back; of a smaller one less, of larger ones nearly all.
 /// The mean of noise and of a JPEG's errors is that large, and paper that the network cleaned would turn gray again. At
-/// most half a level is left, so a flat colour comes back as it was.
+/// most some half a level is left: flat colours come back to theirs.
 const LEVEL: f32 = 1.0 / 255.0;
 /// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
 const STEP_MAX: f32 = 0.1;
