@@ -134,29 +134,25 @@ impl Balance {
     ) -> Result<(), WriteError> {
         while self.is_known(source) {
             let pure = pure_pixels(source, self.next_group);
-            match self.groups.pop_front() {
-                Some(mut group) => {
-                    let row_samples = group.len() / self.scale;
-                    for (index, row) in group.chunks_exact_mut(row_samples).enumerate() {
-                        self.correct(source, &pure, index, row);
-                        take(row)?;
-                    }
-                    spare.keep([group]);
-                    self.forget_corrections(spare);
+            let row_samples = newest.len() / self.scale;
+            let Some(mut group) = self.groups.pop_front() else {
+                let mut copy = spare.row();
+                for (index, row) in newest.chunks_exact(row_samples).enumerate() {
+                    copy.clear();
+                    copy.extend_from_slice(row);
+                    self.correct(source, &pure, index, &mut copy);
+                    take(&mut copy)?;
                 }
-                None => {
-                    let mut copy = spare.row();
-                    for (index, row) in newest.chunks_exact(newest.len() / self.scale).enumerate() {
-                        copy.clear();
-                        copy.extend_from_slice(row);
-                        self.correct(source, &pure, index, &mut copy);
-                        take(&mut copy)?;
-                    }
-                    spare.keep([copy]);
-                    self.forget_corrections(spare);
-                    return Ok(());
-                }
+                spare.keep([copy]);
+                self.forget_corrections(spare);
+                return Ok(());
+            };
+            for (index, row) in group.chunks_exact_mut(row_samples).enumerate() {
+                self.correct(source, &pure, index, row);
+                take(row)?;
             }
+            spare.keep([group]);
+            self.forget_corrections(spare);
         }
         let mut waiting = spare.row();
         waiting.extend_from_slice(newest);

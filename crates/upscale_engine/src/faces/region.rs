@@ -39,7 +39,7 @@ const EYES_SLOPE: f32 = 0.08;
 
 /// Shares of the face's picture, 0 to 1. A face network guesses, and of eyes it guesses wrong most often: at 4x behind JPEG 50
 /// and at 2x behind JPEG 30 5 % of the persons have eyes further from their own than without it, and 5 % are allowed (decision
-/// 12). At 2x .64 would make them 8 %.
+/// 12). At 2x .6 is one person of 111 too many; before 2026-11-28 .64 made them 8 %.
 #[derive(Debug, Clone, PartialEq)]
 struct Shares {
     face: f32,
