@@ -13,7 +13,7 @@ from torch.nn.functional import avg_pool2d
 from test_network import stirred
 from upscale_training.data import Pictures
 from upscale_training.degrade import blur
-from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, too_smooth
+from upscale_training.detail import DetailRun, EvenRun, Photos, grid, lacking, one_way, sharpened, too_smooth
 from upscale_training.mixture import Group
 from upscale_training.network import Architecture, between
 from upscale_training.recipe import Recipe
@@ -47,6 +47,32 @@ def test_a_grid_is_no_contrast():
     # What lies anywhere, and what is the same everywhere, are none.
     noise = torch.randn(1, 3, 96, 96, generator=draw) * 0.03
     assert grid(noise, 4) < 0.1 and grid(torch.full((1, 3, 96, 96), 0.5), 4) == 0.0
+
+
+def test_a_mask_makes_edges_steeper_and_leaves_grain_and_colours():
+    draw = torch.Generator().manual_seed(5)
+    step = torch.linspace(-40.0, 40.0, 64).sigmoid() * 0.4 + 0.3
+    edge = (step * torch.tensor([1.0, 0.8, 0.5])[:, None]).expand(64, 1, 3, 64).permute(1, 2, 0, 3)
+    steeper = sharpened(edge, 0.8)
+    assert steeper.diff(dim=3).max() > 1.1 * edge.diff(dim=3).max()
+    added = steeper - edge
+    torch.testing.assert_close(added[:, 0], added[:, 2])
+    grain = 0.5 + 0.008 * torch.randn(1, 3, 64, 64, generator=draw)
+    assert (sharpened(grain, 0.8) - grain).abs().mean() < 0.001
+    assert sharpened(edge, 0.0) is edge
+
+
+def test_a_mask_leaves_what_runs_every_way():
+    draw = torch.Generator().manual_seed(6)
+    leaves = torch.rand(1, 3, 12, 12, generator=draw).repeat_interleave(8, 2).repeat_interleave(8, 3)
+    leaves = blur(leaves, torch.tensor([2.0]))
+    stripes = torch.arange(96.0).mul(0.5).sin().mul(0.2).add(0.5).expand(1, 3, 96, 96)
+    inside = (slice(None), slice(None), slice(16, -16), slice(16, -16))
+    assert one_way(stripes[:, :1])[inside].min() > 0.95
+    assert one_way(leaves[:, :1])[inside].mean() < 0.4
+    # A fence keeps its mask whichever way it runs; flat places have no way.
+    torch.testing.assert_close(one_way(stripes[:, :1].mT), one_way(stripes[:, :1]).mT)
+    assert one_way(torch.full((1, 1, 32, 32), 0.5)).max() == 0.0
 
 
 def combed(picture: torch.Tensor, clean: torch.Tensor) -> torch.Tensor:
