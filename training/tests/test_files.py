@@ -115,7 +115,8 @@ def test_layers_of_a_look_ship_without_a_condition_and_are_golden_in_the_natural
     assert "- condition: none\n" in text and "the output of t in the natural look" in text
     (network, _), (layers, metadata) = load_weights(whole), load_weights(path)
     assert "condition" not in metadata and not layers.architecture.conditioned
-    golden_holds(between(network, layers, LOOKS["natural"]), load_file(tmp_path / "layers" / "t.golden.safetensors"))
+    natural = between(network, layers, LOOKS[network.architecture.scale]["natural"])
+    golden_holds(natural, load_file(tmp_path / "layers" / "t.golden.safetensors"))
     np.testing.assert_allclose((layers.up.bias - network.up.bias).detach(), 0.25, atol=1e-3)
 
 
@@ -125,7 +126,7 @@ def test_the_shipped_files_belong_together(kind, scale):
     name = f"{kind}-x{scale}"
     network, metadata = load_weights(SHIPPED / f"{name}.safetensors")
     if kind == "crisp":
-        network = between(load_weights(SHIPPED / f"restore-x{scale}.safetensors")[0], network, LOOKS["natural"])
+        network = between(load_weights(SHIPPED / f"restore-x{scale}.safetensors")[0], network, LOOKS[scale]["natural"])
     digest = hashlib.sha256((SHIPPED / f"{name}.safetensors").read_bytes()).hexdigest()
     assert digest in (SHIPPED / f"{name}.md").read_text(encoding="utf-8")
     golden = load_file(SHIPPED / f"{name}.golden.safetensors")

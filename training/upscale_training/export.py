@@ -142,7 +142,7 @@ def export(
     save_weights(shipped, path, name=recipe.name, commit=commit, steps=state["step"], dtype=torch.float16)
     # Read back: the golden pair must be of the rounded weights, the ones that ship.
     rounded, _ = load_weights(path)
-    ran = between(load_weights(mixed_into)[0], rounded, LOOKS["natural"]) if mixed_into else rounded
+    ran = between(load_weights(mixed_into)[0], rounded, LOOKS[recipe.scale]["natural"]) if mixed_into else rounded
     save_golden(ran, out / f"{recipe.name}.golden.safetensors")
     return path, recipe, state
 

@@ -26,8 +26,12 @@ from .network import Network, between
 from .restore_bed import ROWS, Row, cropped, pairs
 from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 
-# Share of the crisp weights in each look, as in upscale_core/src/look.rs.
-LOOKS = {"faithful": 0.0, "natural": 0.6, "crisp": 0.75}
+# Share of the crisp weights in each look, by scale, as in upscale_core/src/look.rs.
+LOOKS = {
+    2: {"faithful": 0.0, "natural": 0.6, "crisp": 0.75},
+    4: {"faithful": 0.0, "natural": 0.22, "crisp": 0.58},
+}
+NAMES = tuple(LOOKS[4])
 # Damages of the bed on which looks are compared.
 INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
@@ -43,7 +47,7 @@ Marks = dict[str, np.ndarray]
 
 
 def networks(restore: Network, crisp: Network) -> dict[str, Network]:
-    return {name: between(restore, crisp, share) for name, share in LOOKS.items()}
+    return {name: between(restore, crisp, share) for name, share in LOOKS[restore.architecture.scale].items()}
 
 
 def grid(one: Picture, other: Picture, scale: int) -> float:
@@ -168,16 +172,16 @@ def gates(found: dict[str, Marks]) -> list[Gate]:
 
 
 def report(found: dict[str, Marks], title: str) -> tuple[str, bool]:
-    lines = [f"## {title}", "", f"| pictures | bicubic | {' | '.join(LOOKS)} |", "|---" * (2 + len(LOOKS)) + "|"]
+    lines = [f"## {title}", "", f"| pictures | bicubic | {' | '.join(NAMES)} |", "|---" * (2 + len(NAMES)) + "|"]
     for where, one in found.items():
         base = one["bicubic"]
         cells = [f"{base[0]:.2f} / {base[1]:.3f} / {base[2]:.2f}"]
-        cells += [f"{one[look][0] - base[0]:+.2f} / {one[look][1]:.3f} / {one[look][2]:.2f}" for look in LOOKS]
+        cells += [f"{one[look][0] - base[0]:+.2f} / {one[look][1]:.3f} / {one[look][2]:.2f}" for look in NAMES]
         lines.append(f"| {where} | {' | '.join(cells)} |")
     for where in (one for one in found if not one.startswith(("text", "graphics"))):
-        lines.append(f"- {where}, comb: " + ", ".join(f"{look} {found[where][look][5]:.2f}" for look in LOOKS))
+        lines.append(f"- {where}, comb: " + ", ".join(f"{look} {found[where][look][5]:.2f}" for look in NAMES))
     for where, one in found.items():
-        apart = ", ".join(f"{method} {one[method][6]:.2f}" for method in ("bicubic", *LOOKS))
+        apart = ", ".join(f"{method} {one[method][6]:.2f}" for method in ("bicubic", *NAMES))
         lines.append(f"- {where}, colours from the original's: {apart}")
     demands = gates(found)
     missed = [one for one in demands if not one.passed]

@@ -141,9 +141,10 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use upscale_core::{Compression, Condition, Estimate, Look, Subsampling};
+    use upscale_core::{Compression, Condition, Estimate, Look, Scale, Subsampling};
 
     use super::*;
+    use crate::faces::LARGE_FACES_SHARES;
     use crate::plan::PlanLayer;
     use crate::ranges::{KEPT, NOISES, SOFTNESSES};
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
@@ -165,9 +166,10 @@ mod tests {
         kinds.into_iter().flat_map(named).collect()
     }
 
-    /// Shares of the crisp weights in the looks.
-    fn in_looks() -> [f32; 3] {
-        Look::ALL.map(Look::crisp_share)
+    /// Shares of the crisp weights in the looks, at either scale.
+    fn in_looks() -> Vec<f32> {
+        let at = |scale| Look::ALL.map(|look| look.crisp_share(scale));
+        Scale::ALL.into_iter().flat_map(at).collect()
     }
 
     /// The network with each of these shares of the crisp weights that it has.
@@ -283,7 +285,7 @@ mod tests {
             eprintln!("left out: this CPU multiplies no 16-bit integers faster");
             return;
         };
-        let with_large_faces = [&in_looks()[..], &[1.0]].concat();
+        let with_large_faces = [&in_looks()[..], &LARGE_FACES_SHARES].concat();
         for (name, network) in shipped().into_iter().flat_map(|(name, one)| {
             let all = networks(one, &with_large_faces).into_iter();
             all.map(move |network| (name.clone(), network))

@@ -234,27 +234,29 @@ impl Engine {
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
         let restoring = [RESTORE_X2, RESTORE_X4];
         let look = options.look;
-        let has_look = |one: &Shipped| one.has(look.crisp_share());
-        if !restoring.iter().flatten().all(has_look) {
+        let shares = [Scale::X2, Scale::X4].map(|scale| look.crisp_share(scale));
+        let has_look =
+            |(one, share): (&Option<Shipped>, &f32)| one.is_none_or(|one| one.has(*share));
+        if !restoring.iter().zip(&shares).all(has_look) {
             return Err(ModelError(format!(
                 "no weights of this program look {look}"
             )));
         }
-        Self::of_shipped([X2, X4], restoring, look.crisp_share(), options)
+        Self::of_shipped([X2, X4], restoring, shares, options)
     }
 
-    /// The engine of these networks that ship, one a scale, and of those that restore, with this share of crisp weights.
+    /// The engine of these networks that ship, one a scale, and of those that restore, with these shares of crisp weights.
     pub(crate) fn of_shipped(
         [x2, x4]: [Shipped; 2],
         [restore_x2, restore_x4]: [Option<Shipped>; 2],
-        crisp_share: f32,
+        [share_x2, share_x4]: [f32; 2],
         options: EngineOptions,
     ) -> Result<Self, ModelError> {
         Ok(Self {
             kernels: usable_kernels(&options)?,
             options,
-            x2: Networks::shipped(x2, restore_x2, crisp_share),
-            x4: Networks::shipped(x4, restore_x4, crisp_share),
+            x2: Networks::shipped(x2, restore_x2, share_x2),
+            x4: Networks::shipped(x4, restore_x4, share_x4),
         })
     }
 
@@ -263,7 +265,7 @@ impl Engine {
     /// # Errors
     /// [`ModelError`] when it enlarges neither twice nor four times, or when the CPU lacks the kernels.
     pub fn shipped_but(network: Arc<Network>, options: EngineOptions) -> Result<Self, ModelError> {
-        let mut engine = Self::of_shipped([X2, X4], [None, None], 0.0, options)?;
+        let mut engine = Self::of_shipped([X2, X4], [None, None], [0.0; 2], options)?;
         let networks = match network.scale() {
             2 => &mut engine.x2,
             4 => &mut engine.x4,

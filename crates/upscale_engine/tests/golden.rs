@@ -112,14 +112,15 @@ fn cases(file: &SafeTensors<'_>) -> Vec<(Condition, String)> {
 
 /// The restoring networks in the natural look: these have the golden files.
 fn natural(options: EngineOptions) -> Result<Engine, ModelError> {
-    let network = |scale: usize| {
-        let layers = Network::read(&read(&format!("crisp-x{scale}.safetensors")))?;
-        let restoring = Network::read(&read(&format!("restore-x{scale}.safetensors")))?;
+    let network = |scale: Scale| {
+        let factor = scale.factor();
+        let layers = Network::read(&read(&format!("crisp-x{factor}.safetensors")))?;
+        let restoring = Network::read(&read(&format!("restore-x{factor}.safetensors")))?;
         Ok(restoring
-            .mixed(&layers, Look::Natural.crisp_share())?
+            .mixed(&layers, Look::Natural.crisp_share(scale))?
             .in_bytes())
     };
-    Engine::of(network(2)?, network(4)?, options)
+    Engine::of(network(Scale::X2)?, network(Scale::X4)?, options)
 }
 
 /// The network's golden file, of this name and its scale, has an input, and its output, or one for each condition.
