@@ -42,16 +42,16 @@ def shrink(clean: Tensor, kernels: Tensor, scale: int) -> Tensor:
     return chosen[:, None] @ clean @ chosen[:, None].transpose(-1, -2)
 
 
-def blur(picture: Tensor, sigma: Tensor) -> Tensor:
-    """A Gaussian of `sigma` [n] pixels, 7 taps; 0 leaves a picture as it is."""
-    steps = torch.arange(-3, 4, device=picture.device, dtype=picture.dtype)
+def blur(picture: Tensor, sigma: Tensor, reach: int = 3) -> Tensor:
+    """A Gaussian of `sigma` [n] pixels, `reach` taps to each side; 0 leaves a picture [n, channels, h, w] as it is."""
+    steps = torch.arange(-reach, reach + 1, device=picture.device, dtype=picture.dtype)
     taps = torch.exp(-0.5 * (steps / sigma.clamp(min=1e-3)[:, None]) ** 2)
     taps = taps / taps.sum(1, keepdim=True)
-    n, _, height, width = picture.shape
-    rows = taps.repeat_interleave(3, 0)
-    flat = functional.pad(picture, (3, 3, 3, 3), mode="reflect").reshape(1, 3 * n, height + 6, width + 6)
-    flat = functional.conv2d(flat, rows[:, None, :, None], groups=3 * n)
-    return functional.conv2d(flat, rows[:, None, None, :], groups=3 * n).reshape(n, 3, height, width)
+    planes = picture.shape[0] * picture.shape[1]
+    rows = taps.repeat_interleave(picture.shape[1], 0)
+    flat = functional.pad(picture, [reach] * 4, mode="reflect").flatten(0, 1)[None]
+    flat = functional.conv2d(flat, rows[:, None, :, None], groups=planes)
+    return functional.conv2d(flat, rows[:, None, None, :], groups=planes).reshape(picture.shape)
 
 
 def noise(picture: Tensor, sigma: Tensor, drawn: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from .critic import Critic, counting, preferred, shifted, unlike
 from .data import Pictures
+from .degrade import blur
 from .mixture import Group
 from .recipe import Recipe
 from .scenes import scene_groups
@@ -38,8 +39,9 @@ WINDOW = 8
 # By scale, the sides of the means between which the bands of fine detail lie. Contrast within three pixels is not asked
 # for by itself at 4x: no source says where it is, and dots and noise were drawn for it.
 BANDS = {2: (3, 5, 9), 4: (5, 9)}
-# Standard deviation of the unsharp mask, and side of the windows in which edges have to run one way, in output pixels.
-MASK_SIGMA, RUN = 1.5, 17
+# In output pixels: standard deviation and reach of the unsharp mask, side of the windows in which edges have to run one
+# way.
+MASK_SIGMA, MASK_REACH, RUN = 1.5, 4, 17
 # Rate of the critic's Adam, and how many steps it is ahead: an ignorant one asks for anything.
 CRITIC_RATE, CRITIC_ALONE = 4e-4, 100
 
@@ -95,6 +97,8 @@ class CrispRun(Run):
 
     def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
         recipe, output = self.recipe, output.float()
+        if recipe.sharpen:
+            group = replace(group, clean=sharpened(group.clean, recipe.sharpen))
         loss = recipe.loss(self.step, output, group.clean)
         if recipe.comb or recipe.lines:
             spectra = standing_out(output), standing_out(group.clean)
@@ -142,11 +146,6 @@ class DetailRun(CrispRun):
         super().__init__(recipe, device, compiled)
         self.network.cond.requires_grad_(False)
 
-    def loss(self, output: Tensor, group: Group) -> Tensor:
-        if not isinstance(group, Photos):
-            return super().loss(output, group)
-        return self.crisp_loss(output, replace(group, clean=sharpened(group.clean, self.recipe.sharpen)))
-
     def held(self, pictures: Pictures) -> list[tuple[Pictures, str, int]]:
         half = self.recipe.scenes // 2
         return [(pictures.textured_only(), "photos", half), (pictures, "all", half)]
@@ -190,15 +189,8 @@ def sharpened(clean: Tensor, share: float) -> Tensor:
 
     Real-ESRGAN is trained on sharpened originals as well (Wang et al. 2021, section 3.4), texture too.
     """
-    if share == 0.0:
-        return clean
-    plane, reach = luma(clean), round(3 * MASK_SIGMA)
-    at = torch.arange(-reach, reach + 1.0, device=clean.device)
-    bell = (-0.5 * (at / MASK_SIGMA).square()).exp()
-    bell = bell / bell.sum()
-    soft = functional.pad(plane, [reach] * 4, mode="replicate")
-    soft = functional.conv2d(functional.conv2d(soft, bell[None, None, None]), bell[None, None, :, None])
-    edge = plane - soft
+    plane = luma(clean)
+    edge = plane - blur(plane, clean.new_full((len(clean),), MASK_SIGMA), MASK_REACH)
     edge = edge * edge.square() / (edge.square() + GRAIN**2)
     return (clean + share * one_way(plane) * edge).clamp(0.0, 1.0)
 

@@ -32,8 +32,8 @@ impl Look {
 
     /// Share of the crisper weights in its network, 0..1. With those of `Natural` SSIM on pairs from real cameras stays within
     /// 0.005 of `Faithful`; with all of them drawn graphics lose up to 0.33 dB at 2x
-    /// (`training/upscale_training/look_gates.py`). At 4x all of the weights sharpen straight edges beyond the original's, so
-    /// a smaller share draws as much as at 2x.
+    /// (`training/upscale_training/look_gates.py`). Those at 4x were asked for
+    /// edges steeper than the original's: with 0.25 and 0.6 of them two more gates are missed.
     #[must_use]
     pub const fn crisp_share(self, scale: Scale) -> f32 {
         match (self, scale) {

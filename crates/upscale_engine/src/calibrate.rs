@@ -144,7 +144,7 @@ mod tests {
     use upscale_core::{Compression, Condition, Estimate, Look, Scale, Subsampling};
 
     use super::*;
-    use crate::faces::LARGE_FACES_SHARES;
+    use crate::faces::large_faces_share;
     use crate::plan::PlanLayer;
     use crate::ranges::{KEPT, NOISES, SOFTNESSES};
     use crate::shipped::{FACES, RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
@@ -154,22 +154,21 @@ mod tests {
     /// the strongest, whose output is a smear on any picture. The crisp look draws more there: 0.353, the faithful 0.320.
     const RESTORING_DIFFERENCE_MAX: f64 = 0.4 / 255.0;
 
-    /// What ships, and its name.
-    fn shipped() -> Vec<(String, Shipped)> {
+    /// What ships, with its name and scale.
+    fn shipped() -> Vec<(String, Scale, Shipped)> {
         let restoring = [RESTORE_X2, RESTORE_X4].map(Option::unwrap);
         let faces = FACES.unwrap();
         let kinds = [("s", [X2, X4]), ("restore", restoring), ("face", faces)];
-        let named = |(kind, both): (&str, [Shipped; 2])| {
-            let names = [2, 4].map(|scale| format!("{kind}-x{scale}"));
-            names.into_iter().zip(both)
+        let named = |(kind, both): (&'static str, [Shipped; 2])| {
+            let scaled = Scale::ALL.into_iter().zip(both);
+            scaled.map(move |(scale, one)| (format!("{kind}-x{}", scale.factor()), scale, one))
         };
         kinds.into_iter().flat_map(named).collect()
     }
 
-    /// Shares of the crisp weights in the looks, at either scale.
-    fn in_looks() -> Vec<f32> {
-        let at = |scale| Look::ALL.map(|look| look.crisp_share(scale));
-        Scale::ALL.into_iter().flat_map(at).collect()
+    /// Shares of the crisp weights in the looks.
+    fn in_looks(scale: Scale) -> [f32; 3] {
+        Look::ALL.map(|look| look.crisp_share(scale))
     }
 
     /// The network with each of these shares of the crisp weights that it has.
@@ -255,8 +254,8 @@ mod tests {
     /// `UPDATE_RANGES=1 cargo test -p upscale_engine what_ships` writes the files, which the next build has built in.
     #[test]
     fn what_ships_has_the_ranges_of_its_weights() {
-        for (name, shipped) in shipped() {
-            let networks = networks(shipped, &in_looks());
+        for (name, scale, shipped) in shipped() {
+            let networks = networks(shipped, &in_looks(scale));
             let ranges = ranges(&name, &networks);
             let found = ranges.0.iter().flatten().flatten();
             if std::env::var_os("UPDATE_RANGES").is_some() {
@@ -285,9 +284,9 @@ mod tests {
             eprintln!("left out: this CPU multiplies no 16-bit integers faster");
             return;
         };
-        let with_large_faces = [&in_looks()[..], &LARGE_FACES_SHARES].concat();
-        for (name, network) in shipped().into_iter().flat_map(|(name, one)| {
-            let all = networks(one, &with_large_faces).into_iter();
+        for (name, network) in shipped().into_iter().flat_map(|(name, scale, one)| {
+            let shares = [&in_looks(scale)[..], &[large_faces_share(scale)]].concat();
+            let all = networks(one, &shares).into_iter();
             all.map(move |network| (name.clone(), network))
         }) {
             let mut random = Random(3);

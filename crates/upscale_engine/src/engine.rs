@@ -234,7 +234,7 @@ impl Engine {
     pub fn shipped(options: EngineOptions) -> Result<Self, ModelError> {
         let restoring = [RESTORE_X2, RESTORE_X4];
         let look = options.look;
-        let shares = [Scale::X2, Scale::X4].map(|scale| look.crisp_share(scale));
+        let shares = Scale::ALL.map(|scale| look.crisp_share(scale));
         let has_look =
             |(one, share): (&Option<Shipped>, &f32)| one.is_none_or(|one| one.has(*share));
         if !restoring.iter().zip(&shares).all(has_look) {

@@ -29,9 +29,14 @@ use layer::{Layer, Patch, Stride};
 pub use plane::Plane;
 use region::{Area, Kind, Veil, areas, crop};
 
-/// Shares of the crisp weights that draw large faces, at 2x and at 4x: with 0.6 there, faces from JPEGs of quality 70 no longer shrink
-/// back to their sources (`large_face_gates.py`).
-pub(crate) const LARGE_FACES_SHARES: [f32; 2] = [1.0, 0.4];
+/// Share of the crisp weights that draws large faces. With 0.6 at 4x, those from JPEGs of quality 70 shrink back to their
+/// sources 0.66 dB worse than without (`large_face_gates.py` allows 0.5).
+pub(crate) const fn large_faces_share(scale: Scale) -> f32 {
+    match scale {
+        Scale::X2 => 1.0,
+        Scale::X4 => 0.4,
+    }
+}
 
 /// The networks that draw faces, ready to run.
 pub struct FaceEnhancer {
@@ -58,7 +63,7 @@ struct Order<'a> {
 
 impl FaceEnhancer {
     /// The networks that this program carries: the face networks for small faces, and for large ones those that restore, with
-    /// shares of their crisp weights of their own. None where either do not ship.
+    /// some of their crisp weights. None where either do not ship.
     ///
     /// # Errors
     /// [`ModelError`] when the CPU lacks the kernels.
@@ -67,7 +72,12 @@ impl FaceEnhancer {
             return Ok(None);
         };
         let small = Engine::of_shipped(faces, [None, None], [0.0; 2], options.clone())?;
-        let large = Engine::of_shipped([x2, x4], [None, None], LARGE_FACES_SHARES, options)?;
+        let large = Engine::of_shipped(
+            [x2, x4],
+            [None, None],
+            Scale::ALL.map(large_faces_share),
+            options,
+        )?;
         Ok(Some(Self { small, large }))
     }
 
