@@ -1,14 +1,15 @@
 //! Threads over a schedule: each takes the next segment, waits until its input is there, computes it. The calling
 //! thread works like the others and, between segments, hands finished rows to the sink.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use upscale_core::Rows;
+use upscale_core::{Pixels, Rows};
 use upscale_simd::FlushDenormals;
 
 use crate::error::UpscaleError;
 use crate::job::{Job, Output, Ticket};
+use crate::plan::Plan;
 use crate::schedule::{Task, Work};
 use crate::scratch::Scratch;
 use crate::sleepers::{Need, Sleepers};
@@ -352,35 +353,55 @@ impl<'a, 'b> Worker<'a, 'b> {
 
 impl Delivery<'_, '_> {
     fn hand_on(&mut self, job: &Job<'_>) -> ControlFlow<()> {
-        let (scale, side) = (job.plan.scale, job.plan.shuffle);
         let tile_row = self.next;
-        let first_row = tile_row * TILE * side;
-        // Squares of source pixels may reach below the source: their rows are cut.
-        let row_count = (TILE * side).min((job.source.height() * scale).saturating_sub(first_row));
         self.next += 1;
-        if row_count == 0 {
+        let rows = rows_made(job.plan, job.source, tile_row);
+        if rows.is_empty() {
             return ControlFlow::Continue(());
         }
-        let row_samples = job.source.width() * scale * job.source.channels();
-        // Rows of many strips are long, and all there at the end: those of a source row are handed on and forgotten.
-        let step = if job.extent.is_later() {
-            scale
-        } else {
-            row_count
-        };
-        for first in (0..row_count).step_by(step) {
-            let part = first..(first + step).min(row_count);
-            let handed = (self.sink)(Rows {
-                first_row: first_row + first,
-                row_count: part.len(),
-                row_samples,
-                samples: &self.output.read(tile_row, &part),
-            });
-            if job.extent.is_later() {
-                self.output.discard(tile_row, &part);
-            }
-            handed?;
-        }
-        ControlFlow::Continue(())
+        (self.sink)(Rows {
+            first_row: rows.start,
+            row_count: rows.len(),
+            row_samples: row_samples(job.plan, job.source),
+            samples: &self.output.read(tile_row, &(0..rows.len())),
+        })
     }
+}
+
+/// Hands on the rows of strips, all of them there: those of one source row at a time, whose memory is then given back.
+pub(crate) fn hand_on_strips(
+    plan: &Plan,
+    source: &Pixels,
+    output: &Output,
+    sink: Sink<'_>,
+) -> Result<(), UpscaleError> {
+    let _flush = FlushDenormals::begin();
+    for tile_row in 0..output.places {
+        let rows = rows_made(plan, source, tile_row);
+        for first in (0..rows.len()).step_by(plan.scale) {
+            let part = first..(first + plan.scale).min(rows.len());
+            let handed = sink(Rows {
+                first_row: rows.start + first,
+                row_count: part.len(),
+                row_samples: row_samples(plan, source),
+                samples: &output.read(tile_row, &part),
+            });
+            output.discard(tile_row, &part);
+            if handed.is_break() {
+                return Err(UpscaleError::Cancelled);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Result rows of a row of tiles. Squares of source pixels may reach below the source: their rows are cut.
+fn rows_made(plan: &Plan, source: &Pixels, tile_row: usize) -> Range<usize> {
+    let height = source.height() * plan.scale;
+    let [start, end] = [tile_row, tile_row + 1].map(|row| (row * TILE * plan.shuffle).min(height));
+    start..end
+}
+
+fn row_samples(plan: &Plan, source: &Pixels) -> usize {
+    source.width() * plan.scale * source.channels()
 }

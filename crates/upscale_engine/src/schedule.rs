@@ -50,11 +50,6 @@ impl Extent {
     pub(crate) fn tile_columns(&self, factor: usize) -> usize {
         (self.width * factor).div_ceil(TILE)
     }
-
-    /// Whether strips were made before this one.
-    pub(crate) fn is_later(&self) -> bool {
-        self.strip.start > 0
-    }
 }
 
 /// What a task makes.

@@ -13,7 +13,7 @@ use crate::error::UpscaleError;
 use crate::job::{Job, Output};
 use crate::network::PICTURE;
 use crate::plan::{Method, Plan, PlanLayer};
-use crate::run::{Cancelled, Sink, run};
+use crate::run::{Cancelled, Sink, hand_on_strips, run};
 use crate::schedule::{Extent, Schedule, tiles_beside};
 use crate::stagger::{STAGGERED_FROM, rises};
 use crate::winograd::{POSITIONS, TILE};
@@ -288,11 +288,13 @@ pub(crate) fn run_strips(
         let extent = cut.extent(plan, grid, start);
         let schedule = Schedule::new(plan, &extent);
         let job = Job::new(plan, source, extent, schedule, &output);
-        let is_last = starts.last() == Some(&start);
-        let taker = if is_last { sink.take() } else { None };
+        let taker = sink.take_if(|_| starts.len() == 1);
         run(&job, &output, threads, taker, cancelled)?;
     }
-    Ok(())
+    match sink {
+        Some(sink) => hand_on_strips(plan, source, &output, sink),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -45,4 +45,4 @@ pub use reencode::Reencoding;
 pub use sniff::{Header, sniff};
 pub use stored::store_if_smaller;
 pub use thumbnail::thumbnail;
-pub use to_png::{OutputFacts, PngWriter, likely_bytes};
+pub use to_png::{OutputFacts, PngWriter};

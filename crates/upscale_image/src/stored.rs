@@ -34,15 +34,13 @@ pub fn store_if_smaller(
     if png.len() <= stored_bytes {
         return Ok(png);
     }
-    let (encoded, mut stored) = (Encoded::default(), Vec::with_capacity(stored_bytes));
-    let mut writer = open(&encoded, source, scale, Compression::NoCompression)?;
+    let stored = Encoded::with_room(stored_bytes);
+    let mut writer = open(&stored, source, scale, Compression::NoCompression)?;
     while let Some(row) = reader.next_row().map_err(read)? {
         writer.write_all(row.data()).map_err(EncodingError::from)?;
-        encoded.drain_into(&mut stored)?;
     }
     writer.finish()?;
-    encoded.drain_into(&mut stored)?;
-    Ok(stored)
+    Ok(stored.take())
 }
 
 fn read(error: DecodingError) -> WriteError {

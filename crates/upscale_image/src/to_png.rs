@@ -4,6 +4,7 @@
 mod lines;
 
 use std::io::{self, Write};
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,8 +29,7 @@ use crate::spare::Spare;
 
 /// Room for the PNG of a result `scale` times the size of `source`: half of its bytes without compression, which most
 /// photographs need. A file that grows into it is not copied on the way; what it does not fill costs no memory.
-#[must_use]
-pub fn likely_bytes(source: &Source, scale: usize) -> usize {
+fn likely_bytes(source: &Source, scale: usize) -> usize {
     let alpha = source
         .alpha
         .as_ref()
@@ -40,10 +40,9 @@ pub fn likely_bytes(source: &Source, scale: usize) -> usize {
 }
 
 /// A result being written.
-pub struct PngWriter<'a, W: Write> {
+pub struct PngWriter<'a> {
     source: &'a Source,
-    out: W,
-    encoded: Encoded,
+    file: Encoded,
     scale: usize,
     width: usize,
     height: usize,
@@ -77,13 +76,12 @@ pub struct OutputFacts {
     pub encode_time: Duration,
 }
 
-impl<'a, W: Write> PngWriter<'a, W> {
-    /// Writes the header of a result `scale` times the size of `source`, whose upscaled alpha is `alpha`.
+impl<'a> PngWriter<'a> {
+    /// Begins the file of a result `scale` times the size of `source`, whose upscaled alpha is `alpha`.
     ///
     /// # Errors
-    /// [`WriteError::AlphaMismatch`] when `alpha` is not exactly the source's, [`WriteError::Encode`] from the sink.
+    /// [`WriteError::AlphaMismatch`] when `alpha` is not exactly the source's, [`WriteError::Encode`].
     pub fn new(
-        out: W,
         source: &'a Source,
         scale: usize,
         alpha: Option<AlphaPlane>,
@@ -96,15 +94,14 @@ impl<'a, W: Write> PngWriter<'a, W> {
         if !alpha_fits {
             return Err(WriteError::AlphaMismatch { width, height });
         }
-        let encoded = Encoded::default();
+        let file = Encoded::with_room(likely_bytes(source, scale));
         Ok(Self {
-            out,
             lines: Lines::new(
                 source,
                 alpha,
-                open(&encoded, source, scale, Compression::Fast)?,
+                open(&file, source, scale, Compression::Fast)?,
             ),
-            encoded,
+            file,
             source,
             scale,
             width,
@@ -151,31 +148,21 @@ impl<'a, W: Write> PngWriter<'a, W> {
         self.next_row += rows.row_count;
         let (color, scale, next) = (&self.source.color, self.scale, &mut self.groups_taken);
         let (check, balance, lines) = (&mut self.check, &mut self.balance, &mut self.lines);
-        let (encoded, out, focus) = (&self.encoded, &mut self.out, &mut self.focus);
-        let spare = &mut self.spare;
+        let (focus, spare) = (&mut self.focus, &mut self.spare);
         self.groups.push(rows.samples, &mut |group| {
             let means = shrunk(group, color.channels(), scale, spare);
             check.take(color, *next, scale, group, &means, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            balance.push(
-                color,
-                group,
-                means,
-                spare,
-                &mut |row| match lines.lay(row)? {
-                    true => encoded.drain_into(out),
-                    false => Ok(()),
-                },
-            )
+            balance.push(color, group, means, spare, &mut |row| lines.lay(row))
         })
     }
 
-    /// Ends the file and gives the verdict on the whole.
+    /// Ends the file, gives the verdict on the whole, and the file.
     ///
     /// # Errors
     /// [`WriteError::RowOrder`] when rows are missing; [`WriteError::Check`]; [`WriteError::Encode`].
-    pub fn finish(mut self) -> Result<OutputFacts, WriteError> {
+    pub fn finish(mut self) -> Result<(OutputFacts, Vec<u8>), WriteError> {
         self.lines.write()?;
         if self.lines.rows_laid != self.height {
             return Err(self.row_order(self.height, 0));
@@ -190,9 +177,7 @@ impl<'a, W: Write> PngWriter<'a, W> {
             encode_time: self.lines.encode_time,
         };
         self.lines.finish()?;
-        self.encoded.drain_into(&mut self.out)?;
-        self.out.flush().map_err(png::EncodingError::from)?;
-        Ok(facts)
+        Ok((facts, self.file.take()))
     }
 
     fn row_order(&self, given: usize, given_samples: usize) -> WriteError {
@@ -205,16 +190,18 @@ impl<'a, W: Write> PngWriter<'a, W> {
     }
 }
 
-/// Bytes between the encoder, which insists on owning a `'static` sink, and the caller's sink, which need not be one.
-#[derive(Clone, Default)]
+/// The file as it grows. The encoder insists on owning a `'static` sink, so the bytes are shared with it.
+#[derive(Clone)]
 pub(crate) struct Encoded(Arc<Mutex<Vec<u8>>>);
 
 impl Encoded {
-    pub(crate) fn drain_into(&self, out: &mut impl Write) -> Result<(), WriteError> {
-        let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        out.write_all(&bytes).map_err(png::EncodingError::from)?;
-        bytes.clear();
-        Ok(())
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Vec::with_capacity(bytes))))
+    }
+
+    /// The bytes that there are, once the encoder has ended.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -81,13 +81,11 @@ fn alpha_stays_within_its_neighbourhood_where_the_network_rings() {
         };
         plane.push_rows(rows).expect("passes");
     });
-    let mut png = Vec::new();
-    let mut writer =
-        upscale_image::PngWriter::new(&mut png, &source, 2, Some(plane)).expect("fits");
+    let mut writer = upscale_image::PngWriter::new(&source, 2, Some(plane)).expect("fits");
     files::bilinear(&source.color, 2, |rows| {
         writer.push_rows(rows).expect("passes")
     });
-    writer.finish().expect("passes");
+    let (_, png) = writer.finish().expect("passes");
     let result = read(&png);
     assert_eq!(result.pixel(0, 0)[3], 0.0);
     assert_eq!(result.pixel(SIDE, SIDE)[3], 1.0);

@@ -232,8 +232,7 @@ fn the_result_is_the_same_however_the_rows_arrive() {
     let mut all = Vec::new();
     files::bilinear(&source.color, 2, |rows| all.extend_from_slice(rows.samples));
     let write = |band: usize| -> Result<Vec<u8>, WriteError> {
-        let mut png = Vec::new();
-        let mut writer = upscale_image::PngWriter::new(&mut png, &source, 2, None)?;
+        let mut writer = upscale_image::PngWriter::new(&source, 2, None)?;
         for (index, samples) in all.chunks(band * 240).enumerate() {
             writer.push_rows(upscale_core::Rows {
                 first_row: index * band,
@@ -242,8 +241,7 @@ fn the_result_is_the_same_however_the_rows_arrive() {
                 samples,
             })?;
         }
-        writer.finish()?;
-        Ok(png)
+        Ok(writer.finish()?.1)
     };
     let one = write(1).expect("passes");
     for band in [2, 7, 60] {
@@ -267,11 +265,10 @@ fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
     };
     let row_samples = width * scale * 3;
     let write = |overlay: &dyn Fn(usize, &mut [f32])| {
-        let mut png = Vec::new();
-        let writer = upscale_image::PngWriter::new(&mut png, &source, scale, None);
+        let writer = upscale_image::PngWriter::new(&source, scale, None);
         let mut writer = writer.expect("opens").overlaid_by(overlay);
         tinted(&mut |rows| writer.push_rows(rows).expect("passes"));
-        writer.finish().expect("passes");
+        let (_, png) = writer.finish().expect("passes");
         read(&png)
     };
     // A square of 10 pixels in the rows as they came out of the network, far from the picture's colours.

@@ -125,7 +125,7 @@ fn a_shift_by_one_source_pixel_is_caught_in_every_direction() {
         let source =
             decode(&pngs::rgb(WIDTH, HEIGHT, &fine(WIDTH, HEIGHT)), 20_000).expect("decodes");
         let shifted = decode(&pngs::rgb(WIDTH, HEIGHT, &moved(dx, dy)), 20_000).expect("decodes");
-        let mut writer = PngWriter::new(Vec::new(), &source, SCALE, None).expect("opens");
+        let mut writer = PngWriter::new(&source, SCALE, None).expect("opens");
         let mut failed = None;
         files::bilinear(&shifted.color, SCALE, |rows| {
             if failed.is_none() {
@@ -217,17 +217,17 @@ fn rows_come_once_and_in_order_and_all_of_them() {
         samples: &samples,
     };
     for wrong in [1, 2, 15] {
-        let mut writer = PngWriter::new(Vec::new(), &source, 2, None).expect("opens");
+        let mut writer = PngWriter::new(&source, 2, None).expect("opens");
         let error = writer.push_rows(rows(wrong)).expect_err("not the first");
         assert!(matches!(error, WriteError::RowOrder { expected: 0, given, .. } if given == wrong));
     }
-    let mut writer = PngWriter::new(Vec::new(), &source, 2, None).expect("opens");
+    let mut writer = PngWriter::new(&source, 2, None).expect("opens");
     writer.push_rows(rows(0)).expect("first");
     assert!(matches!(
         writer.push_rows(rows(0)),
         Err(WriteError::RowOrder { expected: 1, .. })
     ));
-    let mut writer = PngWriter::new(Vec::new(), &source, 2, None).expect("opens");
+    let mut writer = PngWriter::new(&source, 2, None).expect("opens");
     writer.push_rows(rows(0)).expect("first");
     assert!(matches!(
         writer.finish(),
@@ -261,10 +261,10 @@ fn alpha_must_be_there_when_the_source_has_it_and_only_then() {
     let rgba: Vec<u8> = (0..64).flat_map(|at| [90, 80, 70, at * 4]).collect();
     let with = decode(&pngs::rgba(8, 8, &rgba), 64).expect("decodes");
     let without = decode(&pngs::rgb(8, 8, &picture(8, 8)), 64).expect("decodes");
-    let missing = PngWriter::new(Vec::new(), &with, 2, None).err();
+    let missing = PngWriter::new(&with, 2, None).err();
     assert!(matches!(missing, Some(WriteError::AlphaMismatch { .. })));
     let empty = AlphaPlane::new(&with, 2);
-    let unfinished = PngWriter::new(Vec::new(), &with, 2, empty).err();
+    let unfinished = PngWriter::new(&with, 2, empty).err();
     assert!(matches!(unfinished, Some(WriteError::AlphaMismatch { .. })));
     assert!(AlphaPlane::new(&without, 2).is_none());
 }

@@ -14,7 +14,7 @@ use upscale_engine::{
 };
 use upscale_image::{
     AlphaPlane, Format, ImageError, OutputFacts, PngWriter, Source, WriteError, balance, decode,
-    likely_bytes, store_if_smaller, thumbnail,
+    store_if_smaller, thumbnail,
 };
 
 use self::{levels::by_levels, work::Work};
@@ -210,8 +210,7 @@ fn attempt(
         None => (&source.color, source.condition),
     };
     let factor = options.parameters.scale.factor();
-    let mut png = Vec::with_capacity(likely_bytes(source, factor));
-    let writer = PngWriter::new(&mut png, source, factor, alpha).map_err(PipelineError::Output)?;
+    let writer = PngWriter::new(source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
     if let Some(faces) = &faces {
         writer = writer.overlaid_by(|first_row, rows| faces.lay_over(first_row, rows));
@@ -224,7 +223,7 @@ fn attempt(
         writer.push_rows(rows)
     })?;
     let (network, handing_on) = (work.network, work.handing_on);
-    let facts = writer.finish().map_err(PipelineError::Output)?;
+    let (facts, png) = writer.finish().map_err(PipelineError::Output)?;
     let started = (options.clock)();
     let png = store_if_smaller(png, source, factor).map_err(PipelineError::Output)?;
     let stored = (options.clock)() - started;

@@ -53,8 +53,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Takes the next row and says whether the encoder was given any. The row is changed on the way.
-    pub(super) fn lay(&mut self, row: &mut [f32]) -> Result<bool, WriteError> {
+    /// Takes the next row, which is changed on the way.
+    pub(super) fn lay(&mut self, row: &mut [f32]) -> Result<(), WriteError> {
         if let Some(overlay) = &self.overlay {
             overlay(self.rows_laid, row);
         }
@@ -62,16 +62,14 @@ impl<'a> Lines<'a> {
             curves.decode(row);
         }
         let channels = self.source.color.channels();
-        let mut was_written = false;
         for (part, samples) in row.chunks(STRETCH * channels).enumerate() {
             self.round(part * STRETCH, samples, channels);
             if self.bytes.len() >= LINE_BYTES {
                 self.write()?;
-                was_written = true;
             }
         }
         self.rows_laid += 1;
-        Ok(was_written)
+        Ok(())
     }
 
     /// A stretch of the next row, from pixel `start` on, as the file has it.

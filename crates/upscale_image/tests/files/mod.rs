@@ -108,24 +108,22 @@ pub fn upscale_with(
     mut tamper: impl FnMut(usize, &mut Vec<f32>),
 ) -> Result<Result<Done, WriteError>, ImageError> {
     let source = decode(bytes, PIXELS_MAX)?;
-    let mut png = Vec::new();
-    let written = write(&source, scale, &mut png, &mut tamper);
-    Ok(written.map(|facts| Done { source, facts, png }))
+    let written = write(&source, scale, &mut tamper);
+    Ok(written.map(|(facts, png)| Done { source, facts, png }))
 }
 
 fn write(
     source: &Source,
     scale: usize,
-    png: &mut Vec<u8>,
     tamper: &mut impl FnMut(usize, &mut Vec<f32>),
-) -> Result<OutputFacts, WriteError> {
+) -> Result<(OutputFacts, Vec<u8>), WriteError> {
     let mut alpha = AlphaPlane::new(source, scale);
     if let (Some(plane), Some(pixels)) = (&mut alpha, &source.alpha) {
         bilinear(pixels, scale, |rows| {
             plane.push_rows(rows).expect("sound alpha")
         });
     }
-    let mut writer = PngWriter::new(png, source, scale, alpha)?;
+    let mut writer = PngWriter::new(source, scale, alpha)?;
     let mut failed = None;
     bilinear(&source.color, scale, |rows| {
         let mut samples = rows.samples.to_vec();
