@@ -402,6 +402,7 @@ fn rows_made(plan: &Plan, source: &Pixels, tile_row: usize) -> Range<usize> {
     start..end
 }
 
-fn row_samples(plan: &Plan, source: &Pixels) -> usize {
+/// Samples of a result row.
+pub(crate) fn row_samples(plan: &Plan, source: &Pixels) -> usize {
     source.width() * plan.scale * source.channels()
 }

@@ -13,7 +13,7 @@ use crate::error::UpscaleError;
 use crate::job::{Job, Output};
 use crate::network::PICTURE;
 use crate::plan::{Method, Plan, PlanLayer};
-use crate::run::{Cancelled, Sink, hand_on_strips, run};
+use crate::run::{Cancelled, Sink, hand_on_strips, row_samples, run};
 use crate::schedule::{Extent, Schedule, tiles_beside};
 use crate::stagger::{STAGGERED_FROM, rises};
 use crate::winograd::{POSITIONS, TILE};
@@ -280,7 +280,7 @@ pub(crate) fn run_strips(
         1 => (2 * cut.band + 2).min(tile_rows),
         _ => tile_rows,
     };
-    let row_len = source.width() * plan.scale * source.channels();
+    let row_len = row_samples(plan, source);
     let segment = cut.segment_tiles * TILE * plan.shuffle * source.channels();
     let output = Output::new(places, TILE * plan.shuffle, row_len, segment);
     let mut sink = Some(sink);
