@@ -143,7 +143,7 @@ fn upscale(
         wanted.check(side(header.width), side(header.height))?;
     }
     let mut progress = |share: f64| bar.set_position((share * STEPS as f64) as u64);
-    let mut upscaled = upscale_image(&bytes, options, &mut progress)
+    let mut upscaled = upscale_image(bytes, options, &mut progress)
         .map_err(|error| anyhow!("{name}: {error}{}", hint(&error)))?;
     let png = std::mem::take(&mut upscaled.png);
     let file = wanted.apply(png).with_context(|| name.to_owned())?;

@@ -273,11 +273,11 @@ impl EnhancedFaces {
         self
     }
 
-    /// Lays the faces over whole output rows, `first_row` and on, of the ordinary network. Where there is no face
-    /// not a bit changes.
-    pub fn lay_over(&self, first_row: usize, rows: &mut [f32]) {
+    /// Lays the faces over a part of an output row of the ordinary network, from column and row `first` on. Where there is
+    /// no face not a bit changes.
+    pub fn lay_over(&self, first: [usize; 2], part: &mut [f32]) {
         for layer in &self.layers {
-            layer.lay_over(first_row, rows, self.stride);
+            layer.lay_over(first, part, self.stride);
         }
     }
 }

@@ -58,9 +58,16 @@ fn both(source: &Pixels, scale: Scale, faces: &[Face], threads: usize) -> (Vec<f
             .expect("scales fit")
             .upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
                 plain.extend_from_slice(rows.samples);
-                let mut over = rows.samples.to_vec();
-                enhanced.lay_over(rows.first_row, &mut over);
-                laid.extend(over);
+                for (y, row) in (rows.first_row..).zip(rows.samples.chunks_exact(rows.row_samples))
+                {
+                    let (mut whole, mut by_parts) = (row.to_vec(), row.to_vec());
+                    enhanced.lay_over([0, y], &mut whole);
+                    for (at, part) in by_parts.chunks_mut(37 * source.channels()).enumerate() {
+                        enhanced.lay_over([at * 37, y], part);
+                    }
+                    assert_eq!(by_parts, whole, "row {y}");
+                    laid.extend(whole);
+                }
                 ControlFlow::Continue(())
             });
     done.expect("is upscaled");

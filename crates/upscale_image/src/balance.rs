@@ -5,12 +5,16 @@
 //! Code values are compared, not light: a result that is sharper or less noisy than its source has another mean in
 //! linear light, and to give that back cost 0.1 to 0.4 dB of luma and colour (docs/decisions/0005-colour.md).
 
+mod pure;
+
 use std::array;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use upscale_core::Pixels;
 use upscale_simd::widened;
 
+use self::pure::{keep_pure, pure_pixels};
 use crate::error::WriteError;
 use crate::shrink::shrunk;
 use crate::spare::Spare;
@@ -29,8 +33,11 @@ const DOUBT: f32 = 0.02;
 const LEVEL: f32 = 1.0 / 255.0;
 /// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
 const STEP_MAX: f32 = 0.1;
+/// Source pixels of a row that are corrected at a time: 384 KiB of the result at most. A row of a picture one row high is
+/// a quarter of its result, and there were two of them.
+const PART: usize = 8_192;
 
-/// Where corrected rows of the result go, one at a time.
+/// Where corrected rows of the result go, from left to right in parts of one row.
 type Take<'a> = &'a mut dyn FnMut(&mut [f32]) -> Result<(), WriteError>;
 
 /// Balances a whole picture in memory: `made`, rows of `scale` times the width of `source`. In place, for it may be as large
@@ -42,9 +49,9 @@ pub fn balance(source: &Pixels, scale: usize, made: &mut [f32]) {
     for group in 0..made.len() / samples {
         let group = made[group * samples..][..samples].to_vec();
         let means = shrunk(&group, source.channels(), scale, spare);
-        let kept = window.push(source, &group, means, spare, &mut |row| {
-            made[done..done + row.len()].copy_from_slice(row);
-            done += row.len();
+        let kept = window.push(source, &group, means, spare, &mut |part| {
+            made[done..done + part.len()].copy_from_slice(part);
+            done += part.len();
             Ok(())
         });
         kept.unwrap_or_else(|_| unreachable!("nothing is written"));
@@ -68,7 +75,8 @@ pub(crate) struct Balance {
     /// Rows `next_spread - RADIUS` (or 0) and on.
     gathered: VecDeque<Gathered>,
     first_gathered: usize,
-    /// Corrections, as wide as the result, of rows `next_group - 1` (or 0) and on.
+    /// Corrections of rows `next_group - 1` (or 0) and on, as wide as the result, or as the source if that takes more than
+    /// a [`PART`].
     spread: VecDeque<Vec<f32>>,
     first_spread: usize,
     next_spread: usize,
@@ -133,30 +141,46 @@ impl Balance {
         take: Take<'_>,
     ) -> Result<(), WriteError> {
         while self.is_known(source) {
-            let pure = pure_pixels(source, self.next_group);
-            let row_samples = newest.len() / self.scale;
-            let Some(mut group) = self.groups.pop_front() else {
-                let mut copy = spare.row();
-                for (index, row) in newest.chunks_exact(row_samples).enumerate() {
-                    copy.clear();
-                    copy.extend_from_slice(row);
-                    self.correct(source, &pure, index, &mut copy);
-                    take(&mut copy)?;
-                }
-                spare.keep([copy]);
-                self.forget_corrections(spare);
-                return Ok(());
+            let Some(group) = self.groups.pop_front() else {
+                return self.hand_on(source, newest, spare, take);
             };
-            for (index, row) in group.chunks_exact_mut(row_samples).enumerate() {
-                self.correct(source, &pure, index, row);
-                take(row)?;
-            }
+            self.hand_on(source, &group, spare, take)?;
             spare.keep([group]);
-            self.forget_corrections(spare);
         }
         let mut waiting = spare.row();
         waiting.extend_from_slice(newest);
         self.groups.push_back(waiting);
+        Ok(())
+    }
+
+    /// Corrects the result rows of the next source row, part by part, and hands them on.
+    fn hand_on(
+        &mut self,
+        source: &Pixels,
+        group: &[f32],
+        spare: &mut Spare,
+        take: Take<'_>,
+    ) -> Result<(), WriteError> {
+        let pure = pure_pixels(source, self.next_group);
+        let block_samples = self.scale * source.channels();
+        let [mut part, mut above, mut below] = array::from_fn(|_| spare.row());
+        for (index, row) in group.chunks_exact(group.len() / self.scale).enumerate() {
+            for (at, made) in row.chunks(PART * block_samples).enumerate() {
+                let first = at * PART;
+                let columns = first..first + made.len() / block_samples;
+                part.clear();
+                part.extend_from_slice(made);
+                self.correct(source, index, &columns, &mut part, [&mut above, &mut below]);
+                keep_pure(
+                    pure.get(columns).unwrap_or_default(),
+                    block_samples,
+                    &mut part,
+                );
+                take(&mut part)?;
+            }
+        }
+        spare.keep([part, above, below]);
+        self.forget_corrections(spare);
         Ok(())
     }
 
@@ -174,7 +198,8 @@ impl Balance {
         }
     }
 
-    /// Corrections of row `next_spread`, gathered down the window and drawn out to the result's width.
+    /// Corrections of row `next_spread`, gathered down the window; drawn out to the result's width unless that takes more
+    /// than a part.
     fn spread_row(&self, source: &Pixels, spare: &mut Spare) -> Vec<f32> {
         let (y, width, channels) = (self.next_spread, source.width(), source.channels());
         let full = ((RADIUS + 1) * (RADIUS + 1)) as f32;
@@ -195,24 +220,53 @@ impl Balance {
         by_pixel(&mut sums, channels, &weights, |sum, weight| {
             given_back(sum / weight)
         });
-        let row = stretch(&sums, channels, self.scale, spare);
-        spare.keep([sums, weights]);
+        spare.keep([weights]);
+        if width > PART {
+            return sums;
+        }
+        let mut row = spare.row();
+        stretch(&sums, &(0..width), channels, self.scale, &mut row);
+        spare.keep([sums]);
         row
     }
 
-    /// Corrects row `index` of the next group, whose `pure` pixels stay pure.
-    fn correct(&self, source: &Pixels, pure: &[Option<bool>], index: usize, row: &mut [f32]) {
+    /// Corrects what row `index` of the next group has of the source pixels `columns`.
+    fn correct(
+        &self,
+        source: &Pixels,
+        index: usize,
+        columns: &Range<usize>,
+        part: &mut [f32],
+        drawn_out: [&mut Vec<f32>; 2],
+    ) {
         let last = source.height() - 1;
         let (above, below, share) = between(self.next_group, index, self.scale, last);
-        let above = &self.spread[above - self.first_spread];
-        let below = &self.spread[below - self.first_spread];
+        let [into_above, into_below] = drawn_out;
+        let above = self.corrections(source, above, columns, into_above);
+        let below = self.corrections(source, below, columns, into_below);
         widened!({
-            for (sample, (above, below)) in row.iter_mut().zip(above.iter().zip(below)) {
+            for (sample, (above, below)) in part.iter_mut().zip(above.iter().zip(below)) {
                 let step = above + (below - above) * share;
                 *sample = sample.clamp(0.0, 1.0) + step.clamp(-STEP_MAX, STEP_MAX);
             }
         });
-        keep_pure(pure, self.scale * source.channels(), row);
+    }
+
+    /// Corrections of row `y`, as wide as the result's pixels of the source pixels `columns`: from `into` where they are
+    /// drawn out for each part.
+    fn corrections<'a>(
+        &'a self,
+        source: &Pixels,
+        y: usize,
+        columns: &Range<usize>,
+        into: &'a mut Vec<f32>,
+    ) -> &'a [f32] {
+        let row = &self.spread[y - self.first_spread];
+        if source.width() <= PART {
+            return row;
+        }
+        stretch(row, columns, source.channels(), self.scale, into);
+        into
     }
 }
 
@@ -357,83 +411,35 @@ fn between(own: usize, index: usize, scale: usize, last: usize) -> (usize, usize
     }
 }
 
-/// A row of `channels` samples a pixel drawn out `scale` times, linearly.
-fn stretch(row: &[f32], channels: usize, scale: usize, spare: &mut Spare) -> Vec<f32> {
-    let mut wide = spare.zeros(row.len() * scale);
+/// Pixels `columns` of a row of `channels` samples a pixel, drawn out `scale` times, linearly.
+fn stretch(
+    row: &[f32],
+    columns: &Range<usize>,
+    channels: usize,
+    scale: usize,
+    wide: &mut Vec<f32>,
+) {
+    wide.resize(columns.len() * channels * scale, 0.0);
     match channels {
-        1 => stretch_pixels::<1>(row, scale, &mut wide),
-        _ => stretch_pixels::<3>(row, scale, &mut wide),
+        1 => stretch_pixels::<1>(row, columns, scale, wide),
+        _ => stretch_pixels::<3>(row, columns, scale, wide),
     }
-    wide
 }
 
 /// The number of channels is known when this is compiled.
-fn stretch_pixels<const CHANNELS: usize>(row: &[f32], scale: usize, wide: &mut [f32]) {
+fn stretch_pixels<const CHANNELS: usize>(
+    row: &[f32],
+    columns: &Range<usize>,
+    scale: usize,
+    wide: &mut [f32],
+) {
     let (pixels, _) = row.as_chunks::<CHANNELS>();
     let (blocks, _) = wide.as_chunks_mut::<CHANNELS>();
-    for (x, block) in blocks.chunks_exact_mut(scale).enumerate() {
+    for (x, block) in columns.clone().zip(blocks.chunks_exact_mut(scale)) {
         for (index, pixel) in block.iter_mut().enumerate() {
             let (left, right, share) = between(x, index, scale, pixels.len() - 1);
             let (left, right) = (pixels[left], pixels[right]);
             *pixel = array::from_fn(|c| left[c] + (right[c] - left[c]) * share);
         }
     }
-}
-
-/// Of every pixel of row `y`: whether the result stays white where it and all eight around it are pure white, or black.
-/// Empty where none does.
-fn pure_pixels(source: &Pixels, y: usize) -> Vec<Option<bool>> {
-    // Most rows of a photograph have nothing pure.
-    let mut own = source.row(y).iter();
-    if !own.any(|sample| is_white(sample) || is_black(sample)) {
-        return Vec::new();
-    }
-    let mut pure = vec![None; source.width()];
-    mark(&mut pure, true, &pure_columns(source, y, is_white));
-    mark(&mut pure, false, &pure_columns(source, y, is_black));
-    pure
-}
-
-/// Of every column: whether all samples of row `y` and of the two beside it pass.
-fn pure_columns(source: &Pixels, y: usize, passes: impl Fn(&f32) -> bool) -> Vec<bool> {
-    let channels = source.channels();
-    let mut pure = vec![true; source.width()];
-    for row in [y, y.saturating_sub(1), (y + 1).min(source.height() - 1)] {
-        for (pixel, pure) in source.row(row).chunks_exact(channels).zip(&mut pure) {
-            *pure = *pure && pixel.iter().all(&passes);
-        }
-        if !pure.contains(&true) {
-            break;
-        }
-    }
-    pure
-}
-
-fn mark(pure: &mut [Option<bool>], white: bool, columns: &[bool]) {
-    let width = columns.len();
-    for (x, level) in pure.iter_mut().enumerate() {
-        let around = &columns[x.saturating_sub(1)..(x + 2).min(width)];
-        if around.iter().all(|pure| *pure) {
-            *level = Some(white);
-        }
-    }
-}
-
-fn keep_pure(pure: &[Option<bool>], block_samples: usize, row: &mut [f32]) {
-    for (level, block) in pure.iter().zip(row.chunks_exact_mut(block_samples)) {
-        if let Some(white) = level {
-            block.fill(f32::from(u8::from(*white)));
-        }
-    }
-}
-
-/// A level of 16 bits short of the end is the end: curves and decoders round.
-const PURE: f32 = 1.0 / 65_535.0;
-
-fn is_white(sample: &f32) -> bool {
-    *sample >= 1.0 - PURE
-}
-
-fn is_black(sample: &f32) -> bool {
-    *sample <= PURE
 }

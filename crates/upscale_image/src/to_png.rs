@@ -98,6 +98,7 @@ impl<'a> PngWriter<'a> {
         Ok(Self {
             lines: Lines::new(
                 source,
+                width,
                 alpha,
                 open(&file, source, scale, Compression::Fast)?,
             ),
@@ -123,10 +124,10 @@ impl<'a> PngWriter<'a> {
         self
     }
 
-    /// Has `overlay` change rows of result, given the number of the first, after they were checked and balanced: what it
-    /// changes moves nothing beside it.
+    /// Has `overlay` change pixels of one row of the result, given the column and the row of the first, after they were
+    /// checked and balanced: what it changes moves nothing beside it.
     #[must_use]
-    pub fn overlaid_by(mut self, overlay: impl Fn(usize, &mut [f32]) + 'a) -> Self {
+    pub fn overlaid_by(mut self, overlay: impl Fn([usize; 2], &mut [f32]) + 'a) -> Self {
         self.lines.overlay = Some(Box::new(overlay));
         self
     }
@@ -154,7 +155,7 @@ impl<'a> PngWriter<'a> {
             check.take(color, *next, scale, group, &means, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            balance.push(color, group, means, spare, &mut |row| lines.lay(row))
+            balance.push(color, group, means, spare, &mut |part| lines.lay(part))
         })
     }
 

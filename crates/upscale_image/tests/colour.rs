@@ -264,7 +264,7 @@ fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
         });
     };
     let row_samples = width * scale * 3;
-    let write = |overlay: &dyn Fn(usize, &mut [f32])| {
+    let write = |overlay: &dyn Fn([usize; 2], &mut [f32])| {
         let writer = upscale_image::PngWriter::new(&source, scale, None);
         let mut writer = writer.expect("opens").overlaid_by(overlay);
         tinted(&mut |rows| writer.push_rows(rows).expect("passes"));
@@ -273,12 +273,10 @@ fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
     };
     // A square of 10 pixels in the rows as they came out of the network, far from the picture's colours.
     let inside = |x: usize, y: usize| (20..30).contains(&x) && (31..41).contains(&y);
-    let square = |first_row: usize, rows: &mut [f32]| {
-        for (y, row) in (first_row..).zip(rows.chunks_exact_mut(row_samples)) {
-            for (x, pixel) in row.chunks_exact_mut(3).enumerate() {
-                if inside(x, y) {
-                    pixel.fill(1.0);
-                }
+    let square = |[first, y]: [usize; 2], part: &mut [f32]| {
+        for (x, pixel) in (first..).zip(part.chunks_exact_mut(3)) {
+            if inside(x, y) {
+                pixel.fill(1.0);
             }
         }
     };
@@ -331,6 +329,52 @@ fn a_flat_colour_that_a_network_moves_comes_back_to_its_level() {
         for (found, level) in middle.iter().zip([255.0, 204.0, 7.0]) {
             let off = (found * 255.0 - level).abs();
             assert!(off < 0.55, "{moved} levels: {off} of {level} left");
+        }
+    }
+}
+
+/// Long rows are corrected in parts of 8,192 source pixels, short ones whole: away from where a picture is cut both are the
+/// same but for the last bits of running sums.
+#[test]
+fn long_rows_are_corrected_as_short_ones() {
+    const HEIGHT: usize = 3;
+    let balanced = |columns: std::ops::Range<usize>, scale: usize| {
+        let code = |x: usize, y: usize| ((x * 31 + y * 57) % 1009) as f32 / 1009.0;
+        let made_code = |x: usize, y: usize| ((x * 17 + y * 101) % 1013) as f32 / 1013.0;
+        let pixels = |step: usize, code: &dyn Fn(usize, usize) -> f32| {
+            let rows = (0..HEIGHT * step).flat_map(|y| {
+                let row = columns.start * step..columns.end * step;
+                row.flat_map(move |x| [0, 7, 13].map(|tint| code(x + tint, y)))
+            });
+            rows.collect::<Vec<f32>>()
+        };
+        let samples = pixels(1, &code);
+        let source = upscale_core::Pixels::new(columns.len(), HEIGHT, 3, samples).expect("fits");
+        let mut made = pixels(scale, &made_code);
+        upscale_image::balance(&source, scale, &mut made);
+        made
+    };
+    for scale in [2, 4] {
+        let long = balanced(0..20_000, scale);
+        for start in [4_000, 8_000, 16_000] {
+            let short = balanced(start..start + 4_000, scale);
+            for y in 0..HEIGHT * scale {
+                // The window reaches 8 pixels, and their smoothness one more.
+                for x in 10 * scale..3_990 * scale {
+                    let (short, long) = (
+                        &short[(y * 4_000 * scale + x) * 3..][..3],
+                        &long[(y * 20_000 * scale + start * scale + x) * 3..][..3],
+                    );
+                    let off = short
+                        .iter()
+                        .zip(long)
+                        .map(|(short, long)| (short - long).abs());
+                    assert!(
+                        off.fold(0.0, f32::max) < 1e-6,
+                        "{scale}x, {start} + {x}, {y}"
+                    );
+                }
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use upscale_core::{Parameters, Scale, limits::source_pixels_max};
 use upscale_image::raster::Rgb8;
-use upscale_pipeline::{PictureOptions, processor, status_bytes, upscale_image};
+use upscale_pipeline::{ALLOCATOR, PictureOptions, processor, status_bytes, upscale_image};
 
 use crate::{
     args::{ShapeArgs, ShapesArgs},
@@ -115,6 +115,7 @@ pub(crate) fn in_a_process_of_its_own(file: &Path, scale: Scale) -> anyhow::Resu
     let scale = scale.factor().to_string();
     let mut command = Command::new(program);
     let ended = command
+        .env(ALLOCATOR.0, ALLOCATOR.1)
         .args(["shape", "--scale", &scale])
         .arg(file)
         .output()?;
@@ -129,7 +130,7 @@ pub(crate) fn shape(args: &ShapeArgs) -> anyhow::Result<()> {
     let options = PictureOptions::shipped(parameters, 1, processor)?;
     let source = fs::read(&args.file)?;
     let before = processor();
-    let upscaled = upscale_image(&source, &options, &mut |_| ())?;
+    let upscaled = upscale_image(source, &options, &mut |_| ())?;
     let (spent, facts) = (upscaled.spent, upscaled.facts);
     let pixel_bytes = usize::from(facts.channels) * usize::from(facts.depth / 8);
     let status = fs::read_to_string("/proc/self/status")?;

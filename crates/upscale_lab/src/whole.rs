@@ -66,7 +66,7 @@ fn infer(engine: &Engine, source: &Source, scale: Scale) -> anyhow::Result<()> {
 
 fn file_to_file(from: &Path, options: &PictureOptions<'_>, to: &Path) -> anyhow::Result<()> {
     let bytes = fs::read(from)?;
-    let upscaled = upscale_image(&bytes, options, &mut |_| {})?;
+    let upscaled = upscale_image(bytes, options, &mut |_| {})?;
     let mut file = File::create(to)?;
     file.write_all(&upscaled.png)?;
     Ok(file.sync_all()?)

@@ -95,8 +95,7 @@ pub fn run_child(setup: ChildSetup) -> Result<(), ChildError> {
     let restoring = models.read_restoring()?;
     let brought = (restoring.as_ref(), network.as_ref());
     let options = options(&job, processor, brought, device.as_ref());
-    let mut answer = work(&job, &options, &source, &mut out);
-    drop(source);
+    let mut answer = work(&job, &options, source, &mut out);
     if let Answer::Done { facts, .. } = &mut answer {
         facts.memory_bytes = status.as_deref().and_then(largest_memory).unwrap_or(0);
     }
@@ -134,7 +133,7 @@ fn options<'a>(
     }
 }
 
-fn work(job: &Job, options: &PictureOptions<'_>, source: &[u8], out: &mut impl Write) -> Answer {
+fn work(job: &Job, options: &PictureOptions<'_>, source: Vec<u8>, out: &mut impl Write) -> Answer {
     let mut last = 0;
     let mut progress = |share: f64| {
         let permille = (share * 1_000.0) as u16;

@@ -32,5 +32,5 @@ pub use picture::{
     Clock, FallbackLevel, PictureOptions, PipelineError, Upscaled, processor, upscale_image, wall,
 };
 pub use status::status_bytes;
-pub use supervisor::{BadEnd, CheckedResult, ChildEnd, ChildOptions};
+pub use supervisor::{ALLOCATOR, BadEnd, CheckedResult, ChildEnd, ChildOptions};
 pub use upscale_image::Format;

@@ -161,17 +161,19 @@ impl From<ModelError> for PipelineError {
     }
 }
 
-/// Upscales the image in `bytes`. `progress` hears the finished share, from 0 to 1, now and then.
+/// Upscales the image in `bytes`, which it lets go once they are decoded. `progress` hears the finished share, from 0 to 1,
+/// now and then.
 ///
 /// # Errors
 /// [`PipelineError`]; nothing of a refused result leaves this function.
 pub fn upscale_image(
-    bytes: &[u8],
+    bytes: impl AsRef<[u8]>,
     options: &PictureOptions<'_>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
     let started = (options.clock)();
-    let source = decode(bytes, options.pixels_max)?;
+    let source = decode(bytes.as_ref(), options.pixels_max)?;
+    drop(bytes);
     // Before the networks take their memory.
     let small = if options.with_thumbnail {
         thumbnail(&source)
@@ -213,7 +215,7 @@ fn attempt(
     let writer = PngWriter::new(source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
     if let Some(faces) = &faces {
-        writer = writer.overlaid_by(|first_row, rows| faces.lay_over(first_row, rows));
+        writer = writer.overlaid_by(|first, part| faces.lay_over(first, part));
     }
     #[cfg(debug_assertions)]
     let mut spoilt = Vec::new();

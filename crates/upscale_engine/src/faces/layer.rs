@@ -30,28 +30,23 @@ pub(super) struct Patch {
 pub(super) struct Stride {
     factor: usize,
     channels: usize,
-    row_samples: usize,
 }
 
 impl Stride {
     /// Of `source` enlarged `factor` times.
     pub(super) fn of(source: &Pixels, factor: usize) -> Self {
-        let channels = source.channels();
         Self {
             factor,
-            channels,
-            row_samples: source.width() * factor * channels,
+            channels: source.channels(),
         }
     }
 }
 
 impl Layer {
-    /// Lays the patches over whole result rows, `first_row` and on.
-    pub(super) fn lay_over(&self, first_row: usize, rows: &mut [f32], stride: Stride) {
+    /// Lays the patches over a part of a result row, from column and row `first` on.
+    pub(super) fn lay_over(&self, first: [usize; 2], part: &mut [f32], stride: Stride) {
         for patch in &self.patches {
-            for (y, row) in (first_row..).zip(rows.chunks_exact_mut(stride.row_samples)) {
-                self.lay(patch, y, row, stride);
-            }
+            self.lay(patch, first, part, stride);
         }
     }
 
@@ -69,24 +64,28 @@ impl Layer {
         shares
     }
 
-    /// Lays row `y` of a patch over `row`; both in output pixels.
-    fn lay(&self, patch: &Patch, y: usize, row: &mut [f32], stride: Stride) {
-        let Stride {
-            factor, channels, ..
-        } = stride;
+    /// Lays what `part` has of a patch over it; both in output pixels.
+    fn lay(&self, patch: &Patch, [x, y]: [usize; 2], part: &mut [f32], stride: Stride) {
+        let Stride { factor, channels } = stride;
         let area = patch.area.enlarged(factor);
         let Some(from) = y.checked_sub(area.top).filter(|&from| from < area.height) else {
             return;
         };
-        let samples = area.width * channels;
-        let patch_row = &patch.samples[from * samples..(from + 1) * samples];
-        let row = &mut row[area.left * channels..area.right() * channels];
+        let columns = area.left.max(x)..area.right().min(x + part.len() / channels);
+        if columns.is_empty() {
+            return;
+        }
+        let shown = columns.start - area.left..columns.end - area.left;
+        let patch_row = &patch.samples[from * area.width * channels..];
+        let patch_row = &patch_row[shown.start * channels..shown.end * channels];
+        let row = &mut part[(columns.start - x) * channels..(columns.end - x) * channels];
         let pixels = row
             .chunks_exact_mut(channels)
             .zip(patch_row.chunks_exact(channels));
-        let mut shares = self.shares(area.left..area.right(), y);
+        let mut shares = self.shares(columns, y);
         if let Some(features) = &patch.features {
-            let shown = features.row(from, factor);
+            let features = features.row(from, factor);
+            let shown = &features[shown];
             shares
                 .iter_mut()
                 .zip(shown)

@@ -17,8 +17,8 @@ pub(super) const LINE_BYTES: usize = 128 * 1024;
 /// Pixels of a row that are rounded at a time.
 const STRETCH: usize = 16_384;
 
-/// Changes finished rows in place, given the number of the first.
-pub(super) type Overlay<'a> = Box<dyn Fn(usize, &mut [f32]) + 'a>;
+/// Changes finished pixels of one row in place, given the column and the row of the first.
+pub(super) type Overlay<'a> = Box<dyn Fn([usize; 2], &mut [f32]) + 'a>;
 
 /// The rows of one result.
 pub(super) struct Lines<'a> {
@@ -27,8 +27,11 @@ pub(super) struct Lines<'a> {
     png: StreamWriter<'static, Encoded>,
     /// Rows as they go into the file, until there are enough of them.
     bytes: Vec<u8>,
-    /// Rows that came.
+    /// Pixels of a row of the result.
+    width: usize,
+    /// Rows that came, and pixels of the next one.
     pub(super) rows_laid: usize,
+    pixels_laid: usize,
     pub(super) overlay: Option<Overlay<'a>>,
     pub(super) clock: fn() -> Duration,
     /// Time in the encoder.
@@ -38,6 +41,7 @@ pub(super) struct Lines<'a> {
 impl<'a> Lines<'a> {
     pub(super) fn new(
         source: &'a Source,
+        width: usize,
         alpha: Option<AlphaPlane>,
         png: StreamWriter<'static, Encoded>,
     ) -> Self {
@@ -46,38 +50,43 @@ impl<'a> Lines<'a> {
             alpha,
             png,
             bytes: Vec::with_capacity(2 * LINE_BYTES),
+            width,
             rows_laid: 0,
+            pixels_laid: 0,
             overlay: None,
             clock: || Duration::ZERO,
             encode_time: Duration::ZERO,
         }
     }
 
-    /// Takes the next row, which is changed on the way.
-    pub(super) fn lay(&mut self, row: &mut [f32]) -> Result<(), WriteError> {
+    /// Takes the next pixels of the row that comes, all of them or fewer; they are changed on the way.
+    pub(super) fn lay(&mut self, part: &mut [f32]) -> Result<(), WriteError> {
+        let channels = self.source.color.channels();
         if let Some(overlay) = &self.overlay {
-            overlay(self.rows_laid, row);
+            overlay([self.pixels_laid, self.rows_laid], part);
         }
         if let Some(curves) = &self.source.curves {
-            curves.decode(row);
+            curves.decode(part);
         }
-        let channels = self.source.color.channels();
-        for (part, samples) in row.chunks(STRETCH * channels).enumerate() {
-            self.round(part * STRETCH, samples, channels);
+        for samples in part.chunks(STRETCH * channels) {
+            self.round(samples, channels);
+            self.pixels_laid += samples.len() / channels;
             if self.bytes.len() >= LINE_BYTES {
                 self.write()?;
             }
         }
-        self.rows_laid += 1;
+        if self.pixels_laid == self.width {
+            (self.pixels_laid, self.rows_laid) = (0, self.rows_laid + 1);
+        }
         Ok(())
     }
 
-    /// A stretch of the next row, from pixel `start` on, as the file has it.
-    fn round(&mut self, start: usize, samples: &[f32], channels: usize) {
+    /// The next stretch of the row, as the file has it.
+    fn round(&mut self, samples: &[f32], channels: usize) {
         let sixteen_bit = self.source.sixteen_bit;
         match &self.alpha {
             Some(plane) => {
-                let alpha = &plane.row(self.rows_laid)[start..];
+                let alpha = &plane.row(self.rows_laid)[self.pixels_laid..];
                 let color = samples.chunks_exact(channels);
                 let samples = color.zip(alpha).flat_map(|(pixel, alpha)| {
                     let alpha = f32::from(*alpha) / 65_535.0;

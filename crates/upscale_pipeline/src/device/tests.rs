@@ -123,7 +123,7 @@ fn upscaled(device: Option<&Arc<dyn Device>>) -> Upscaled {
         pixels_max: 1 << 20,
         ..PictureOptions::shipped(Parameters::at(Scale::X2), 2, wall).unwrap()
     };
-    upscale_image(&picture(), &options, &mut |_| ()).unwrap()
+    upscale_image(picture(), &options, &mut |_| ()).unwrap()
 }
 
 fn remote(control: &UnixStream, silence: Duration) -> Arc<dyn Device> {

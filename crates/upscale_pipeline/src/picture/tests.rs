@@ -97,7 +97,7 @@ fn all_orientations_give_another_result_of_the_same_kind_and_report_progress() {
 
 #[test]
 fn gray_stays_gray_alpha_stays_alpha_and_sixteen_bits_stay() {
-    let upscaled = upscale_image(&gray_alpha_16(), &options(Scale::X2), &mut |_| ()).unwrap();
+    let upscaled = upscale_image(gray_alpha_16(), &options(Scale::X2), &mut |_| ()).unwrap();
     assert_eq!((upscaled.facts.channels, upscaled.facts.depth), (2, 16));
     let result = decode(&upscaled.png, 1_000_000).unwrap();
     let alpha = result.alpha.unwrap();
