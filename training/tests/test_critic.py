@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_detail import RECIPE
 from torch.nn import functional
 from torch.optim import Adam
 
+from test_detail import RECIPE
 from upscale_training.critic import Critic, counting, preferred, shifted, unlike
 from upscale_training.data import Pictures
 from upscale_training.detail import DetailRun

@@ -4,7 +4,7 @@
 
 Pairs from real cameras (4x), photographs, text and graphics; each by bicubic, by the restoring network (faithful), and
 by its weights mixed with the crisp ones (natural, crisp). What reads clean is the clean network's in the faithful look,
-and in every look where it is lossless or the scale is 2. The exit status is 1 where a gate fails.
+and in every look where it is lossless. The exit status is 1 where a gate fails.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 
 # Share of the crisp weights in each look, by scale, as in upscale_core/src/look.rs.
 LOOKS = {
-    2: {"faithful": 0.0, "natural": 0.6, "crisp": 0.75},
+    2: {"faithful": 0.0, "natural": 0.4, "crisp": 1.0},
     4: {"faithful": 0.0, "natural": 0.22, "crisp": 0.58},
 }
 NAMES = tuple(LOOKS[4])
@@ -87,15 +87,15 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
     found = {"bicubic": interpolate("bicubic")}
     for name, network in looks.items():
         scale = network.architecture.scale
-        restored = is_restored_in(name, condition, scale)
+        restored = is_restored_in(name, condition)
         chosen, told = (network, told_in(name, condition, scale)) if restored else (before, condition)
         found[name] = served(network_enlarger(chosen, told[: chosen.architecture.inputs]))
     return found
 
 
-def is_restored_in(look: str, condition: tuple[float, ...], scale: int) -> bool:
-    """As `Condition::is_restored_in` of the engine: finer looks have at 4x what is not known to be lossless as well."""
-    return is_to_restore(condition) or (look != "faithful" and scale == 4 and condition[:4] != CLEAN)
+def is_restored_in(look: str, condition: tuple[float, ...]) -> bool:
+    """As `Condition::is_restored_in` of the engine: finer looks have what is not known to be lossless as well."""
+    return is_to_restore(condition) or (look != "faithful" and condition[:4] != CLEAN)
 
 
 def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:

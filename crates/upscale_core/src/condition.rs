@@ -92,12 +92,12 @@ impl Condition {
     }
 
     /// Whether the restoring networks enlarge this picture in that look: what has noise or softness in every look; in the
-    /// finer ones at 4x also what is not known to be lossless. Photographs mostly come so. Of clean pages and drawings,
-    /// which mostly do not, finer weights would take 0.1 to 0.2 dB; at 2x they would take 0.2 to 0.4 dB of those in JPEGs.
+    /// finer ones also what is not known to be lossless. Photographs mostly come so. Of clean pages and drawings, which
+    /// mostly do not, finer weights would take 0.1 to 0.2 dB at 4x.
     #[must_use]
-    pub fn is_restored_in(self, look: Look, scale: Scale) -> bool {
+    pub fn is_restored_in(self, look: Look) -> bool {
         let is_lossy = self.compression != Compression::Lossless && self.estimate.is_some();
-        self.is_to_restore() || (is_lossy && look != Look::Faithful && scale == Scale::X4)
+        self.is_to_restore() || (is_lossy && look != Look::Faithful)
     }
 
     /// What the network of a look is told: pictures that are as soft as cameras leave them and not noisy are at 4x not known to
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn finer_looks_at_4x_restore_what_is_not_known_to_be_lossless_too() {
+    fn finer_looks_restore_what_is_not_known_to_be_lossless_too() {
         let clean_jpeg = Condition {
             compression: QUALITY_75,
             ..Condition::CLEAN
@@ -329,11 +329,7 @@ mod tests {
             compression: Compression::Unknown,
             ..Condition::CLEAN
         };
-        let in_looks = |condition: Condition| {
-            let at_2x = Look::ALL.map(|look| condition.is_restored_in(look, Scale::X2));
-            assert_eq!(at_2x, [condition.is_to_restore(); 3], "{condition:?}");
-            Look::ALL.map(|look| condition.is_restored_in(look, Scale::X4))
-        };
+        let in_looks = |condition: Condition| Look::ALL.map(|look| condition.is_restored_in(look));
         for condition in [clean_jpeg, traces_of_loss] {
             assert_eq!(in_looks(condition), [false, true, true], "{condition:?}");
         }

@@ -328,7 +328,7 @@ impl Engine {
     fn chosen(&self, scale: Scale, condition: Condition) -> (&Loaded, Condition) {
         let (networks, look) = (self.networks(scale), self.options.look);
         match &networks.restoring {
-            Some(restoring) if condition.is_restored_in(look, scale) => {
+            Some(restoring) if condition.is_restored_in(look) => {
                 (restoring.get(), condition.for_look(look, scale))
             }
             _ => (networks.plain.get(), condition),
