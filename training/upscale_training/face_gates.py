@@ -75,8 +75,9 @@ DAMAGES = {
     "blur 1": soft(1.0),
     "clean": clean,
 }
-# The gates that protect a person hold for these; a clean file is shown beside them.
-JUDGED = ("JPEG 30", "JPEG 50", "JPEG 70", "noise 5")
+# The gates that protect a person hold for these; a clean file is shown beside them. Until 2026-11-29 noise 12 and
+# blur 1 needed no gain: a network that improved 77 % of the noisy faces had drawn dots on skin.
+JUDGED = ("JPEG 30", "JPEG 50", "JPEG 70", "noise 5", "noise 12", "blur 1")
 # On these `face_enhance` has to be seen: fine detail in the face grows by this factor, and so many levels change.
 SEEN = ("JPEG 30", "noise 12", "blur 1")
 DETAIL_GROWS_MIN = 4.0 / 3.0
@@ -236,9 +237,6 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
             gates += [
                 (f"{damage}: face box {gain.mean():+.2f} dB, at least +0.30", gain.mean() >= 0.3),
                 (f"{damage}: {better:.0%} of faces improved, at least 80 %", better >= 0.8),
-            ]
-        if damage in JUDGED + SEEN:
-            gates += [
                 (f"{damage}: eye band not worse on {kept:.0%}, at least 95 %", kept >= 0.95),
                 (f"{damage}: consistency {back:+.2f} dB, at least -0.30", back >= -0.3),
                 (f"{damage}: rank 1 {ranks[1]:.3f}, at least {ranks[0]:.3f}", ranks[1] >= ranks[0]),
@@ -249,7 +247,7 @@ def report(program: Path, people: list, scale: int, jobs: int) -> tuple[list[str
                 (f"{damage}: of each margin {least:.3f} kept, at least {MARGIN_KEPT_MIN}", least >= MARGIN_KEPT_MIN),
                 (f"{damage}: a grid of {drawn:.2f} levels, at most {GRID_MAX}", drawn <= GRID_MAX),
             ]
-        if damage in JUDGED + SEEN and scale == 4:
+        if damage in JUDGED and scale == 4:
             gates.append((f"{damage}: a weave of {woven:.2f}, at most {WEAVE_MAX}", woven <= WEAVE_MAX))
         if damage in SEEN:
             grows = detail[1] / detail[0]
