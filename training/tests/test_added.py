@@ -43,14 +43,18 @@ def test_the_command_writes_weights_golden_and_a_card_that_says_of_what(tmp_path
     base, later, earlier = file("base", stirred(SHAPE)), file("later", moved(1.0)), file("earlier", moved(0.0))
     gates = tmp_path / "gates.txt"
     gates.write_text("holds  everything\n")
-    words = ["added", base, "--out", tmp_path, "--gates", gates, "--plus", "0.5", later, earlier]
+    (tmp_path / "SOURCES.tsv").write_text(
+        "file\tlicence\tright_eye_x,y…\nportraits/a.png\tCC0\t1,1,2,1,1,2,1,3,2,3\n", encoding="utf-8"
+    )
+    words = ["added", base, "--out", tmp_path, "--faces", tmp_path, "--gates", gates, "--plus", "0.5", later, earlier]
     monkeypatch.setattr(sys, "argv", [str(word) for word in words])
     module.main()
     found, facts = load_weights(tmp_path / "face-x2.safetensors")
     torch.testing.assert_close(found.up.bias, stirred(SHAPE).up.bias + 0.5, atol=1e-3, rtol=0.0)
     assert facts["steps"] == "7" and (tmp_path / "face-x2.golden.safetensors").exists()
     text = (tmp_path / "face-x2.md").read_text()
-    assert "- 0.5 of what later.safetensors (sha256 " in text and "holds  everything" in text
+    for part in ("Enlarges faces 2 times", "holds  everything", "CC0", "- 0.5 of what later.safetensors (sha256 "):
+        assert part in text, part
 
 
 def test_it_asks_for_what_is_to_be_added(monkeypatch):

@@ -1,5 +1,5 @@
 """Adds to a finished network what other trainings changed: `python -m upscale_training.added BASE --out FOLDER
---plus SHARE LATER EARLIER ... --gates FILE`.
+--faces FOLDER --plus SHARE LATER EARLIER ... --gates FILE`.
 
 What one training changed holds on a neighbour of its start too (Ilharco et al. 2023), and more of it, or less, than it
 took: `--plus 0.5 LATER EARLIER` onto LATER itself is one and a half times as much. A face network is judged beside the
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import torch
 
-from .export import current_commit, save_golden
+from .export import current_commit, plus, save_golden
+from .face_card import opening
 from .network import Network
 from .weights import load_weights, save_weights
 
@@ -23,42 +24,25 @@ Term = tuple[float, Path, Path]
 
 
 def added(base: Network, terms: list[tuple[float, Network, Network]]) -> Network:
-    """A network of `base`'s shape, with `share` of `later - earlier` of every term in each tensor that both have."""
-    found, sums = Network(base.architecture), dict(base.state_dict())
+    """A network of `base`'s shape, with `share` of `later - earlier` of every term in each tensor that all have."""
+    found, sums = Network(base.architecture), base.state_dict()
     for share, later, earlier in terms:
-        to, since = later.state_dict(), earlier.state_dict()
-        for name in sums.keys() & to.keys() & since.keys():
-            sums[name] = sums[name] + share * (to[name] - since[name])
+        sums = plus(sums, share, later.state_dict(), earlier.state_dict())
     found.load_state_dict(sums)
     return found
 
 
-def parts(base: Path, terms: list[Term]) -> str:
-    """What it is made of, in words."""
+def made_of(base: Path, terms: list[Term]) -> str:
+    """The section of the card that says so."""
     lines = [f"- {share:g} of what {named(later)} has over {named(earlier)}" for share, later, earlier in terms]
-    return "\n".join([f"{named(base)}, and added to it (`added.py`):", "", *lines])
-
-
-def card(path: Path, made_of: str, gates: str) -> str:
-    return f"""# {path.stem}
-
-Enlarges faces, for `face_enhance`; the engine runs it inside the boxes of faces only.
-Made by this project; licence as the repository's (Apache-2.0), commercial use: yes.
-
-- file: {named(path)}, {path.stat().st_size} bytes
-- shape, conditions and golden pair: as the general network's
-- code at commit {current_commit()}
-
-## Figures
-`training/upscale_training/face_gates.py`, the whole program with and without `--face-enhance`, on persons who were
-never trained on:
-
-{gates.strip() or "Not measured at this export."}
-
+    parts = "\n".join(lines)
+    return f"""
 ## Made of
-{made_of}
+{named(base)}, and added to it (`added.py`):
 
-The history of this file has the cards of those: their data, licences and recipes.
+{parts}
+
+Names end with the commit at which an older file shipped; its card there has its training.
 """
 
 
@@ -71,6 +55,7 @@ def main() -> None:
     parser.add_argument("base", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--plus", nargs=3, action="append", required=True, metavar=("SHARE", "LATER", "EARLIER"))
+    parser.add_argument("--faces", type=Path, required=True, help="the folder trained on, for its sources")
     parser.add_argument("--gates", type=Path, help="what face_gates.py printed")
     arguments = parser.parse_args()
     base, facts = load_weights(arguments.base)
@@ -79,11 +64,12 @@ def main() -> None:
     name = facts["name"]
     path = arguments.out / f"{name}.safetensors"
     # Before it is written: BASE may lie there.
-    made_of = parts(arguments.base, terms)
+    ending = made_of(arguments.base, terms)
     save_weights(network, path, name=name, commit=current_commit(), steps=int(facts["steps"]), dtype=torch.float16)
     save_golden(load_weights(path)[0], arguments.out / f"{name}.golden.safetensors")
     gates = arguments.gates.read_text(encoding="utf-8") if arguments.gates else ""
-    (arguments.out / f"{name}.md").write_text(card(path, made_of, gates), encoding="utf-8")
+    text = opening(path, base.architecture.scale, arguments.faces, gates) + ending
+    (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

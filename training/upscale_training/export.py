@@ -39,6 +39,7 @@ what the estimator (`estimate.py`) makes of each scene, its softness halfway to 
 and in 3 of 10 nothing."""
 SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
+Tensors = dict[str, torch.Tensor]
 GOLDEN_CONDITIONS = {
     FILE_INPUTS: (CLEAN, jpeg_condition(75, 1.0), jpeg_condition(30, 0.0)),
     SOURCE_INPUTS: (
@@ -87,19 +88,21 @@ def save_golden(network: Network, path: Path) -> None:
     save_file(tensors, path)
 
 
-def mixed(average: dict[str, torch.Tensor], start: Network, share: float, base: Network) -> dict[str, torch.Tensor]:
+def mixed(average: Tensors, start: Network, share: float, base: Network) -> Tensors:
     """`base`, mostly the start itself, and `share` of what training changed in the start; all are of the same shape.
 
     Between the two lie networks that keep more of what the start knew (Wortsman et al. 2022), and what was learned
     holds on a neighbour of the start too (Ilharco et al. 2023). What the start did not have, the condition, counts as
     zero there.
     """
-    old, onto, mixed = start.state_dict(), base.state_dict(), dict(average)
-    for key, value in average.items():
-        if key in old or key.startswith("cond.2."):
-            nothing = torch.zeros_like(value)
-            mixed[key] = onto.get(key, nothing) + share * (value - old.get(key, nothing))
-    return mixed
+    nothing = {name: torch.zeros_like(value) for name, value in average.items() if name.startswith("cond.2.")}
+    return average | plus(nothing | base.state_dict(), share, average, nothing | start.state_dict())
+
+
+def plus(onto: Tensors, share: float, later: Tensors, earlier: Tensors) -> Tensors:
+    """`onto`, with `share` of `later - earlier` added to each tensor that all three have."""
+    names = onto.keys() & later.keys() & earlier.keys()
+    return onto | {name: onto[name] + share * (later[name] - earlier[name]) for name in names}
 
 
 def layers_alone(network: Network) -> Network:

@@ -27,18 +27,35 @@ TRAINED = {
 def card(path: Path, recipe: Recipe, state: dict, folder: Path, gates: str) -> str:
     if "run" not in state:
         raise ValueError("the checkpoint does not say which run made it: it is older than 2026-11-28")
+    return f"""{opening(path, recipe.scale, folder, gates)}
+## Training
+{state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock.
+{TRAINED[state["run"]]}
+Started from {state["started_from"]}.
+
+### Recipe
+{settings(state["recipe"])}
+
+### Scenes
+`Scenes` of `scenes.py`; what is neither clean nor a file is as cameras and the internet make pictures.
+
+{settings(state["scenes"])}
+"""
+
+
+def opening(path: Path, scale: int, folder: Path, gates: str) -> str:
+    """What the card of every face network begins with: what it is, its figures, its data."""
     people = read_portraits(folder)
     trained = [one for one in people if not one.is_held_out()]
     licences = listed(Counter(one.licence for one in trained))
     content = path.read_bytes()
-    return f"""# {recipe.name}
+    return f"""# {path.stem}
 
-Enlarges faces {recipe.scale} times, for `face_enhance`; the engine runs it inside the boxes of faces only.
+Enlarges faces {scale} times, for `face_enhance`; the engine runs it inside the boxes of faces only.
 Made by this project; licence as the repository's (Apache-2.0), commercial use: yes.
 
 - file: {path.name}, {len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()}
 - shape, conditions and golden pair: as the general network's
-- trained {state["step"]} of {recipe.steps} steps in {state["seconds"] / 60:.0f} minutes of wall clock
 - code at commit {current_commit()}
 
 ## Figures
@@ -50,18 +67,7 @@ Made by this project; licence as the repository's (Apache-2.0), commercial use: 
 ## Data
 {len(trained)} pictures of faces, each in up to four sizes. Their licences: {licences}.
 Four patches in five show them turned, stretched, bent and lit otherwise (`invented.py`).
-The network is given what the estimator makes of each. Started from {state["started_from"]}.
-
-## Training
-{TRAINED[state["run"]]}
-
-### Recipe
-{settings(state["recipe"])}
-
-### Scenes
-`Scenes` of `scenes.py`; what is neither clean nor a file is as cameras and the internet make pictures.
-
-{settings(state["scenes"])}
+The network is given what the estimator makes of each.
 """
 
 

@@ -33,7 +33,7 @@ LOOKS = {
 }
 NAMES = tuple(LOOKS[4])
 # Damages of the bed on which looks are compared.
-INPUTS = ("clean", "JPEG 75", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
+INPUTS = ("clean", "JPEG 90", "JPEG 75", "JPEG 30", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
 FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
 # SSIM of realesr-general-x4v3 on the same pairs.

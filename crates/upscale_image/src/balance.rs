@@ -34,7 +34,8 @@ const LEVEL: f32 = 1.0 / 255.0;
 /// No sample is moved further than this (26 levels of 8 bits); a larger difference is the check's business.
 const STEP_MAX: f32 = 0.1;
 /// Source pixels of a row that are corrected at a time: 384 KiB of the result at most. A row of a picture one row high is
-/// a quarter of its result, and there were two of them.
+/// a quarter of its result, and there were two of them. Shorter rows' corrections are drawn out once and not for each row of
+/// the result: that took 1.29 times as long (1,000 × 750 at 4x).
 const PART: usize = 8_192;
 
 /// Where corrected rows of the result go, from left to right in parts of one row.
