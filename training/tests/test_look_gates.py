@@ -122,9 +122,9 @@ def test_marks_are_of_every_version_and_their_mean():
 def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness: float, told: float):
     """The pairs stand in upscale_core/src/condition.rs as well."""
     read = (*condition.CLEAN, *source_inputs(1.0, softness))
-    file = condition.UNKNOWN if softness < 0.95 else condition.CLEAN
-    assert told_in("natural", read, 4) == pytest.approx((*file, *source_inputs(1.0, told)))
-    assert told_in("faithful", read, 4) == pytest.approx((*file, *read[4:]))
+    file, noise = (condition.UNKNOWN, 2.0) if softness < 0.95 else (condition.CLEAN, 1.0)
+    assert told_in("natural", read, 4) == pytest.approx((*file, *source_inputs(noise, told)))
+    assert told_in("faithful", read, 4) == pytest.approx((*file, *source_inputs(noise, softness)))
     assert told_in("faithful", read, 2) == pytest.approx(read)
     compressed = (*condition.jpeg_condition(90, 1.0), *read[4:])
     assert told_in("faithful", compressed, 4) == pytest.approx(compressed)

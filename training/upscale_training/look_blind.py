@@ -1,8 +1,9 @@
 """Two looks of the program, or of two programs, side by side at 100 %, names hidden and sides shuffled, and the tally.
 
 `python -m upscale_training.look_blind draw PICTURES... --upscale PROGRAM --looks natural faithful --out FOLDER` shows
-of each picture where most is to be seen; `bicubic` counts as a look. `ours` is the first one. `--against PROGRAM` makes
-the second one, for old and new weights: pictures that it makes alike are then left out and named.
+of each picture where most is to be seen; `bicubic` counts as a look, and so does the file of somebody's model. `ours`
+is the first one. `--against PROGRAM` makes the second one, for old and new weights: pictures
+that it makes alike are then left out and named.
 `python -m upscale_training.look_blind tally FOLDER ANSWERS` counts.
 """
 
@@ -19,10 +20,13 @@ from PIL import Image
 from .bed import Picture
 from .blind import busiest, command, hide
 from .evaluate import ENDINGS, interpolate
+from .face_gates import clean
 from .program import enlarged
 
 # Sides of what is shown and, of larger pictures, of what is enlarged, in source pixels.
 SIDE, SOURCE = 86, 600
+# Source pixels around what is shown that other people's models see: Real-ESRGAN's take minutes for a whole picture.
+MARGIN = 24
 
 
 def part(path: Path) -> tuple[bytes, Picture, tuple[int, int]]:
@@ -45,10 +49,21 @@ def versions(programs: tuple[Path, Path], path: Path, looks: list[str], scale: i
     def by(program: Path, look: str) -> Picture:
         if look == "bicubic":
             return interpolate("bicubic")(picture, scale)[shown]
+        if Path(look).suffix:
+            return by_model(program, Path(look), picture, corner, scale)
         return enlarged(program, file, scale, "--look", look)[0][shown]
 
     ours, other = (by(program, look) for program, look in zip(programs, looks, strict=True))
     return path.name, ours, other
+
+
+def by_model(program: Path, model: Path, picture: Picture, corner: tuple[int, int], scale: int) -> Picture:
+    """What is shown, as the program makes it by somebody's model."""
+    starts = [max(0, start - MARGIN) for start in corner]
+    seen = picture[tuple(slice(first, start + SIDE + MARGIN) for first, start in zip(starts, corner, strict=True))]
+    made, _ = enlarged(program, clean(seen), scale, "--model", str(model.resolve()))
+    inside = (scale * (start - first) for first, start in zip(starts, corner, strict=True))
+    return made[tuple(slice(first, first + scale * SIDE) for first in inside)]
 
 
 def draw(arguments: argparse.Namespace) -> None:

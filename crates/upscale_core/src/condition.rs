@@ -1,10 +1,9 @@
 //! What is known of a picture before it is enlarged: how its file was compressed, and how noisy and soft it is. The
 //! image room finds both out; the networks are set by them ([`Condition::inputs`] is what they were trained with).
 
-use std::ops::Range;
-
 use crate::look::Look;
-use crate::scale::Scale;
+
+mod adjusted;
 
 /// The condition input of the networks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,18 +57,6 @@ impl Estimate {
 /// Levels of noise, and pixels of softness, from which on a picture is restored.
 const RESTORED_NOISE_MIN: f32 = 2.0;
 const RESTORED_SOFTNESS_MIN: f32 = 0.2;
-/// Levels of noise from which on a look tells what was read: sharpened more, noise comes out as grain.
-const QUIET: f32 = 1.25;
-/// Pixels of softness between which a look adds to it: nothing at the first and from the last on, all of it between the
-/// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
-/// the mean, gained no likeness from any.
-const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
-/// Pixels of softness that cameras leave: of the 39 pairs of RealSR and DRealSR one reads softer, and photographs blurred by
-/// 1.2 pixels do.
-const CAMERAS: Range<f32> = RESTORED_SOFTNESS_MIN..0.95;
-/// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
-const LARGE_FACES_SOFTNESS: f32 = 0.33;
-
 impl Condition {
     /// The condition input that says nothing about the file.
     pub const UNKNOWN: Self = Self {
@@ -98,65 +85,6 @@ impl Condition {
     pub fn is_restored_in(self, look: Look) -> bool {
         let is_lossy = self.compression != Compression::Lossless && self.estimate.is_some();
         self.is_to_restore() || (is_lossy && look != Look::Faithful)
-    }
-
-    /// What the network of a look is told: pictures that are as soft as cameras leave them and not noisy are at 4x not known to
-    /// be lossless, and are called softer than they read in the finer looks. Side by side with names hidden, of 12 real pictures
-    /// that the second changes it was preferred on 5, and on none without (decision 38).
-    #[must_use]
-    pub fn for_look(self, look: Look, scale: Scale) -> Self {
-        let [nothing, rising, ..] = SOFT;
-        let up = |softness: f32| ((softness - nothing) / (rising - nothing)).clamp(0.0, 1.0);
-        let known = match scale {
-            Scale::X2 => self,
-            Scale::X4 => self.doubted(),
-        };
-        known.told_softer(|softness| up(softness) * look.added_softness())
-    }
-
-    /// Without what a file says of having lost nothing, where the picture reads as cameras' do: what a camera compressed and
-    /// someone kept as a PNG says so too. As of unknown compression such pictures are in the default look at 4x by .0076
-    /// (RealSR) and .0138 (DRealSR) of SSIM nearer to the originals; photographs blurred by 0.6 or 0.8 pixels and never
-    /// compressed lose 0.2 to 0.3 dB. At 2x they lose 0.4 to 0.6 dB, and RealSR gains nothing (decision 23).
-    fn doubted(self) -> Self {
-        let is_as_cameras_leave_it = |estimate: Estimate| {
-            estimate.sure_noise() < QUIET && CAMERAS.contains(&estimate.softness)
-        };
-        match self.compression {
-            Compression::Lossless if self.estimate.is_some_and(is_as_cameras_leave_it) => Self {
-                compression: Compression::Unknown,
-                ..self
-            },
-            _ => self,
-        }
-    }
-
-    /// What the networks that draw large faces are told: as in the looks, but more, and of sharp pictures too. What it costs
-    /// drawings does not count in a face.
-    #[must_use]
-    pub fn for_large_faces(self) -> Self {
-        self.told_softer(|_| LARGE_FACES_SOFTNESS)
-    }
-
-    /// Softer by what `more` answers to the softness read, in pixels; less of it, down to nothing, where the picture reads
-    /// noisy or very soft.
-    fn told_softer(self, more: impl Fn(f32) -> f32) -> Self {
-        let softer = |estimate: Estimate| {
-            let [.., falling, none] = SOFT;
-            let softness = estimate.softness;
-            let share = ((none - softness) / (none - falling)).clamp(0.0, 1.0);
-            match estimate.sure_noise() < QUIET {
-                true => Estimate {
-                    softness: softness + share * more(softness),
-                    ..estimate
-                },
-                false => estimate,
-            }
-        };
-        Self {
-            estimate: self.estimate.map(softer),
-            ..self
-        }
     }
 
     /// What networks of six inputs read: the four of [`Self::file_inputs`], then noise and softness, 0 where unknown.
@@ -345,89 +273,6 @@ mod tests {
             ..Condition::CLEAN
         };
         assert_eq!(in_looks(noisy), [true; 3]);
-    }
-
-    fn reading(noise: f32, softness: f32) -> Condition {
-        let estimate = Estimate {
-            noise,
-            softness,
-            may_be_texture: false,
-        };
-        Condition {
-            estimate: Some(estimate),
-            ..Condition::CLEAN
-        }
-    }
-
-    #[test]
-    fn finer_looks_call_soft_pictures_softer_but_not_noisy_ones() {
-        let softness_in = |look, noise, softness| {
-            let condition = reading(noise, softness);
-            condition
-                .for_look(look, Scale::X4)
-                .estimate
-                .unwrap()
-                .softness
-        };
-        for softness in [0.0, 0.2, 0.72, 1.0, 2.2] {
-            for look in Look::ALL {
-                assert_eq!(softness_in(look, 0.0, softness), softness, "{look}");
-            }
-        }
-        let in_looks = |noise, softness| Look::ALL.map(|look| softness_in(look, noise, softness));
-        assert_eq!(in_looks(QUIET, 0.5), [0.5; 3]);
-        let expected = [
-            (0.5, [0.5, 0.58, 0.66]),
-            (0.275, [0.275, 0.315, 0.355]),
-            (0.66, [0.66, 0.7, 0.74]),
-        ];
-        for (softness, expected) in expected {
-            for (found, expected) in in_looks(1.0, softness).into_iter().zip(expected) {
-                assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
-            }
-        }
-        assert_eq!(
-            Condition::UNKNOWN.for_look(Look::Crisp, Scale::X4),
-            Condition::UNKNOWN
-        );
-    }
-
-    #[test]
-    fn a_picture_as_soft_as_cameras_leave_it_is_not_known_to_be_lossless() {
-        let known_at = |scale, noise, softness, compression| {
-            let read = Condition {
-                compression,
-                ..reading(noise, softness)
-            };
-            Look::ALL.map(|look| read.for_look(look, scale).compression)
-        };
-        let known =
-            |noise, softness, compression| known_at(Scale::X4, noise, softness, compression);
-        let lossless = |noise, softness| known(noise, softness, Compression::Lossless);
-        let at_2x = known_at(Scale::X2, 0.0, 0.5, Compression::Lossless);
-        assert_eq!(at_2x, [Compression::Lossless; 3]);
-        assert_eq!(lossless(0.0, 0.2), [Compression::Unknown; 3]);
-        assert_eq!(lossless(1.2, 0.94), [Compression::Unknown; 3]);
-        for (noise, softness) in [(0.0, 0.19), (0.0, 0.95), (QUIET, 0.5)] {
-            assert_eq!(lossless(noise, softness), [Compression::Lossless; 3]);
-        }
-        assert_eq!(known(0.0, 0.5, QUALITY_75), [QUALITY_75; 3]);
-    }
-
-    #[test]
-    fn large_faces_are_called_softer_unless_they_are_noisy_or_very_soft() {
-        for (noise, softness, expected) in [
-            (0.0, 0.0, 0.33),
-            (1.0, 0.6, 0.93),
-            (0.0, 0.66, 0.825),
-            (0.0, 0.72, 0.72),
-            (5.0, 0.1, 0.1),
-        ] {
-            let condition = reading(noise, softness);
-            let found = condition.for_large_faces().estimate.unwrap().softness;
-            assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
-        }
-        assert_eq!(Condition::UNKNOWN.for_large_faces(), Condition::UNKNOWN);
     }
 
     #[test]

@@ -164,6 +164,10 @@ impl FaceEnhancer {
     /// wrong it gets wrong otherwise there (0.05 dB on held-out faces).
     fn small_face(&self, area: Area, order: Order<'_>) -> Result<Vec<f32>, UpscaleError> {
         let seen = seen(&self.small, area, order);
+        let order = Order {
+            condition: order.condition.for_small_faces(),
+            ..order
+        };
         let picture = crop(order.source, &seen);
         let (inside, factor) = (area.within(&seen), order.scale.factor());
         let mut samples = run(&self.small, &picture, inside.enlarged(factor), order)?;
