@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from upscale_training import look_blind
-from upscale_training.look_blind import SIDE, SOURCE, part, versions
+from upscale_training.look_blind import MARGIN, SIDE, SOURCE, part, versions
 
 
 def striped(side: int) -> np.ndarray:
@@ -54,3 +54,23 @@ def test_the_second_look_is_the_other_programs(tmp_path: Path, monkeypatch: pyte
     name, ours, other = versions(programs, path, ["natural", "crisp"], 2)
     assert name == "one.png" and ours.shape == other.shape == (2 * SIDE, 2 * SIDE, 3)
     assert (ours == 17).all() and (other == 25).all()
+
+
+@pytest.mark.parametrize("side", [100, 300])
+def test_a_model_sees_what_is_shown_and_a_little_around_it(
+    side: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, model = tmp_path / "one.png", tmp_path / "model.param"
+    drawn = np.random.default_rng(7).integers(0, 255, (side, side, 3), np.uint8)
+    Image.fromarray(drawn).save(path)
+
+    def enlarged(program: Path, file: bytes, scale: int, *flags: str) -> tuple[np.ndarray, str]:
+        with Image.open(io.BytesIO(file)) as image:
+            seen = np.asarray(image)
+        assert flags != ("--model", str(model)) or max(seen.shape) <= SIDE + 2 * MARGIN
+        return seen.repeat(scale, axis=0).repeat(scale, axis=1), ""
+
+    monkeypatch.setattr(look_blind, "enlarged", enlarged)
+    _, ours, other = versions((Path("p"), Path("p")), path, ["crisp", str(model)], 4)
+    assert ours.shape == (4 * SIDE, 4 * SIDE, 3)
+    np.testing.assert_array_equal(ours, other)

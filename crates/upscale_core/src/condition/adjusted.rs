@@ -22,7 +22,7 @@ const CAMERA_NOISE: f32 = 2.0;
 /// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
 const LARGE_FACES_SOFTNESS: f32 = 0.33;
 /// Pixels of softness that the networks are told of a small face beyond what is read. At 4x behind a blur of one pixel, fine detail
-/// becomes 1.65 of what it is without faces instead of 1.57; told 0.16, one face in three is further from its original.
+/// becomes 1.64 of what it is without faces instead of 1.57; told 0.16, one face in three is further from its original.
 const SMALL_FACES_SOFTNESS: f32 = 0.08;
 
 /// Share 0..1 of what is added to a softness of so many pixels: none for sharp pictures ([`SOFT`]).
