@@ -1,8 +1,6 @@
 //! What the networks read of a picture beyond what was measured: more softness makes them sharpen more, and pictures from
 //! cameras are never as free of noise and compression as they read.
 
-use std::ops::Range;
-
 use super::{Compression, Condition, Estimate, RESTORED_SOFTNESS_MIN};
 use crate::look::Look;
 use crate::scale::Scale;
@@ -13,16 +11,14 @@ const QUIET: f32 = 1.25;
 /// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
 /// the mean, gained no likeness from any.
 const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
-/// Pixels of softness that cameras leave: of the 39 pairs of RealSR and DRealSR one reads softer, and photographs blurred by
-/// 1.2 pixels do.
-const CAMERAS: Range<f32> = RESTORED_SOFTNESS_MIN..0.95;
-/// Levels of noise that the networks read of such pictures at 4x. By what is measured they take the last traces of noise and
+/// Levels of noise that the networks read at 4x of soft pictures without noise. By what is measured they take the last traces of noise and
 /// compression for texture; of 1.5 to 3 levels this is nearest to RealSR's originals.
 const CAMERA_NOISE: f32 = 2.0;
 /// Pixels of softness that the networks are told of a large face beyond what is read. Side by side, told 0.5 edges grow halos.
 const LARGE_FACES_SOFTNESS: f32 = 0.33;
-/// Pixels of softness that the networks are told of a small face beyond what is read. At 4x behind a blur of one pixel, fine detail
-/// becomes 1.64 of what it is without faces instead of 1.57; told 0.16, one face in three is further from its original.
+/// Pixels of softness that the networks are told of a small face beyond what is read. Behind a blur of one pixel fine
+/// detail at 2x becomes 1.39 of what it is without faces instead of 1.30; told 0.16, one face in three is further from its original
+/// at 4x.
 const SMALL_FACES_SOFTNESS: f32 = 0.08;
 
 /// Share 0..1 of what is added to a softness of so many pixels: none for sharp pictures ([`SOFT`]).
@@ -38,7 +34,7 @@ fn falling(softness: f32) -> f32 {
 }
 
 impl Condition {
-    /// What the network of a look is told: pictures that are as soft as cameras leave them and not noisy are at 4x not known to
+    /// What the network of a look is told: pictures that are soft, as cameras leave them, and not noisy are at 4x not known to
     /// be lossless and called noisier, and in the finer looks called softer than they read. Side by side with names hidden, of
     /// 12 real pictures that the last changes it was preferred on 5, and on none without (decision 38).
     #[must_use]
@@ -53,14 +49,14 @@ impl Condition {
 
     fn is_as_cameras_leave_it(self) -> bool {
         let reads_so = |estimate: Estimate| {
-            estimate.sure_noise() < QUIET && CAMERAS.contains(&estimate.softness)
+            estimate.sure_noise() < QUIET && estimate.softness >= RESTORED_SOFTNESS_MIN
         };
         self.compression == Compression::Lossless && self.estimate.is_some_and(reads_so)
     }
 
     /// Without what a file says of having lost nothing, and with the noise of cameras: what a camera compressed and someone kept
     /// as a PNG says so too. In the default look at 4x RealSR and DRealSR are nearer to the originals by .010 and .017 of SSIM,
-    /// of which .003 each by the noise; photographs blurred by 0.6 or 0.8 pixels, never compressed and without noise, lose 0.4 to
+    /// of which .003 each by the noise; photographs blurred by 0.6 to 1.2 pixels, never compressed and without noise, lose 0.4 to
     /// 0.6 dB. At 2x they would lose as much by the file alone, and RealSR gains nothing (decision 23).
     fn doubted(self) -> Self {
         let noisier = |estimate| Estimate {
@@ -185,8 +181,8 @@ mod tests {
         let at_2x = known_at(Scale::X2, 0.0, 0.5, Compression::Lossless);
         assert_eq!(at_2x, [Compression::Lossless; 3]);
         assert_eq!(lossless(0.0, 0.2), [Compression::Unknown; 3]);
-        assert_eq!(lossless(1.2, 0.94), [Compression::Unknown; 3]);
-        for (noise, softness) in [(0.0, 0.19), (0.0, 0.95), (QUIET, 0.5)] {
+        assert_eq!(lossless(1.2, 2.2), [Compression::Unknown; 3]);
+        for (noise, softness) in [(0.0, 0.19), (QUIET, 0.5)] {
             assert_eq!(lossless(noise, softness), [Compression::Lossless; 3]);
         }
         assert_eq!(known(0.0, 0.5, QUALITY_75), [QUALITY_75; 3]);
