@@ -24,8 +24,9 @@ SILENT, NONE = 0.0, 0.2
 # with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
 ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.08, "crisp": 0.16}
 QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)
-# Pixels of softness from which on a lossless picture is told so many levels of noise, at 4x not known to be lossless.
-CAMERA_SOFTNESS, CAMERA_NOISE = 0.2, 2.0
+# Levels of noise and pixels of softness from which on a picture is restored, as in upscale_core/src/condition.rs; then
+# the noise, in levels, that soft lossless pictures without noise count as.
+RESTORED_NOISE_MIN, RESTORED_SOFTNESS_MIN, CAMERA_NOISE = 2.0, 0.2, 2.0
 
 # Tables K.1 and K.2 of ITU-T T.81, which libjpeg scales by quality; row by row, not in zigzag order.
 # fmt: off
@@ -75,7 +76,7 @@ def told_in(look: str, condition: tuple[float, ...], scale: int) -> tuple[float,
     if noise >= source_inputs(QUIET, 0.0)[0]:
         return condition
     nothing, rising, falling, none = (source_inputs(0.0, one)[1] for one in SOFT)
-    if tuple(file) == CLEAN and softness >= source_inputs(0.0, CAMERA_SOFTNESS)[1]:
+    if tuple(file) == CLEAN and softness >= source_inputs(0.0, RESTORED_SOFTNESS_MIN)[1]:
         file, noise = UNKNOWN if scale == 4 else CLEAN, source_inputs(CAMERA_NOISE, 0.0)[0]
     share = min(1.0, (softness - nothing) / (rising - nothing), (none - softness) / (none - falling))
     return (*file, noise, softness + (source_inputs(0.0, ADDED_SOFTNESS[look])[1] - NONE) * max(0.0, share))

@@ -2,8 +2,8 @@
 
 `python -m upscale_training.look_blind draw PICTURES... --upscale PROGRAM --looks natural faithful --out FOLDER` shows
 of each picture where most is to be seen; `bicubic` counts as a look, and so does the file of somebody's model. `ours`
-is the first one. `--against PROGRAM` makes the second one, for old and new weights: pictures
-that it makes alike are then left out and named.
+is the first one. `--against PROGRAM` makes the second one, for old and new weights: pictures that it makes alike are
+then left out and named.
 `python -m upscale_training.look_blind tally FOLDER ANSWERS` counts.
 """
 

@@ -15,6 +15,7 @@ from .bed import Picture, pillow_jpeg, shrunk
 from .condition import CLEAN, SILENT, jpeg_condition, source_inputs
 from .estimate import Estimator
 from .evaluate import estimated, read_clean
+from .resize import resize_8bit
 
 # What the estimate is replaced by where it is mismatched: a clean picture is called spoilt and the other way round.
 MISMATCHED = {True: (10.0, 1.0), False: (0.0, 0.0)}
@@ -85,7 +86,10 @@ def cropped(picture: Picture) -> Picture:
     return picture[top : top + height, left : left + width]
 
 
-def pairs(folder: Path) -> Iterator[tuple[Picture, Picture]]:
-    """Original and small picture of one scene, taken by one camera at two focal lengths (4x)."""
+def pairs(folder: Path, scale: int = 4) -> Iterator[tuple[Picture, Picture]]:
+    """Original and small picture of one scene, taken by one camera at two focal lengths (4x); for 2x the original is
+    halved."""
     for path in sorted((folder / "LR_x4").iterdir()):
-        yield read_clean(folder / "HR" / path.name, 4), read_clean(path, 1)
+        original, small = read_clean(folder / "HR" / path.name, 4), read_clean(path, 1)
+        halved = resize_8bit(original, *(length // 2 for length in original.shape[:2])) if scale == 2 else original
+        yield halved, small

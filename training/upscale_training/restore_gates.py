@@ -17,7 +17,7 @@ import torch
 
 from .balance import served
 from .bed import Picture, drawn_sets
-from .condition import CLEAN, SILENT, source_inputs, told_in
+from .condition import CLEAN, RESTORED_NOISE_MIN, RESTORED_SOFTNESS_MIN, SILENT, source_inputs, told_in
 from .estimate import Estimator
 from .evaluate import (
     ENDINGS,
@@ -53,8 +53,6 @@ REACH = {
 SET5_FLOOR = {4: 31.5, 2: 37.5}
 # SSIM over bicubic, fine detail, PSNR over bicubic.
 REAL_REACH = {"RealSR": (0.037, 0.55, 0.0), "DRealSR": (0.016, 0.55, -0.2)}
-# Levels and pixels from which on a picture is restored, as in upscale_core/src/condition.rs.
-RESTORED_NOISE_MIN, RESTORED_SOFTNESS_MIN = 2.0, 0.2
 # What a clean picture or a page of text may lose against the network before, in decibels.
 LOSS_MAX = 0.05
 

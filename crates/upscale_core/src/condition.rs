@@ -57,6 +57,7 @@ impl Estimate {
 /// Levels of noise, and pixels of softness, from which on a picture is restored.
 const RESTORED_NOISE_MIN: f32 = 2.0;
 const RESTORED_SOFTNESS_MIN: f32 = 0.2;
+
 impl Condition {
     /// The condition input that says nothing about the file.
     pub const UNKNOWN: Self = Self {
