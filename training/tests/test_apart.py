@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from test_detail import RECIPE
-from upscale_training.apart import ApartRun
+from upscale_training.apart import NOISE, ApartRun, textured
+from upscale_training.condition import source_inputs
 from upscale_training.data import Pictures
 from upscale_training.detail import Photos
 from upscale_training.mixture import Group
@@ -29,6 +30,34 @@ def test_photographs_are_taught_by_the_start_and_all_else_by_the_restoring_netwo
     assert run.loss(restored, photos) > 0.9
     assert run.loss(crisp, group) > 0.01
     assert ApartRun(replace(TAUGHT, comb=0.1), "cpu").loss(crisp, photos) > 0.0
+
+
+def test_steady_asks_for_lines_as_in_noisy_pictures_and_for_texture_as_read():
+    run, draw = ApartRun(replace(TAUGHT, steady=8.0), "cpu"), torch.Generator().manual_seed(2)
+    run.start = run.restoring
+    small, noise = (torch.rand(1, 3, side, side, generator=draw) for side in (32, 64))
+    line, noisy = torch.zeros(1, 3, 64, 64), torch.zeros(6)
+    line[..., 30:34], noisy[NOISE] = 1.0, source_inputs(8.0, 0.0)[0]
+    as_read, as_noisy = (run.taught(run.start, Group(small, line, condition)) for condition in (torch.zeros(6), noisy))
+    assert (as_read - as_noisy).abs().mean() > 1e-3
+    for clean, near, far in ((line, as_noisy, as_read), (noise, as_read, as_noisy)):
+        taught = run.crisp(Group(small, clean, torch.zeros(6)))
+        assert (taught - near).abs().mean() < 0.2 * (taught - far).abs().mean()
+    # A picture that reads noisier keeps what it reads.
+    noisy[NOISE] = source_inputs(20.0, 0.0)[0]
+    group = Group(small, line, noisy)
+    assert (run.crisp(group) == run.taught(run.start, group)).all()
+
+
+def test_texture_is_neither_an_edge_nor_grain():
+    flat = torch.full((1, 3, 64, 64), 0.5)
+    edge, draw = flat.clone(), torch.Generator().manual_seed(3)
+    edge[..., 32:] = 0.9
+    drawn = torch.randn(1, 1, 64, 64, generator=draw)
+    assert textured(flat, 4).max() == 0.0
+    assert textured(edge, 4).max() < 0.01
+    assert textured(flat + drawn * 0.002, 4).mean() < 0.1
+    assert textured(flat + drawn * 0.05, 4).mean() > 0.8
 
 
 @pytest.mark.usefixtures("small_scenes")

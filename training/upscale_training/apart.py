@@ -4,28 +4,40 @@ CONFIG --data FOLDER`.
 Two finished networks are the teachers: on photographs and art the one that the recipe starts from, on all else the
 restoring network that ships. No critic and no contrast: a teacher's answer is the same each time, so the rates may be
 those of a young network. look_gates.py says whether what comes of it may ship.
+With `steady` in the recipe the first teacher answers twice, the second time for pictures of that much noise: lines are
+straight then and flat places clean, but grass, bark and cloth are smooth. What is taught is the second answer where the
+original has lines or nothing, the first where it has texture. A network can tell them apart by the source.
 """
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from .condition import source_inputs
 from .data import Pictures
-from .detail import DetailRun, Photos
+from .degrade import blur
+from .detail import DetailRun, Photos, one_way
 from .mixture import Group
 from .network import Network
 from .recipe import Recipe
 from .restore_gates import load
-from .spectrum import comb, standing_out
+from .spectrum import comb, luma, standing_out
 from .train import go_on, options, prepare
 
 WEIGHTS = Path(__file__).parents[2] / "crates/upscale_engine/weights"
+# Place of the noise in a condition.
+NOISE = 4
 # Square errors below these are as good as none: of a level between two networks, of half a level to the original.
 ALIKE, EXACT = 1.5e-5, 4e-6
+# Contrast from which on a place of the original is texture: a level and a half of the finest band, in 0..1. What stands
+# alone, as an edge does, is none: the least of a square of REACH source pixels counts.
+TEXTURE, REACH = 0.006, 5
 # What a page's error costs beside a photograph's: .2 dB of a page weigh as much as .3 of what is crisp.
 PAGES = 2.0
 
@@ -43,7 +55,7 @@ class ApartRun(DetailRun):
     def loss(self, output: Tensor, group: Group) -> Tensor:
         restored = self.taught(self.restoring, group)
         if isinstance(group, Photos):
-            crisp = self.taught(self.start, group)
+            crisp = self.crisp(group)
             unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
             spectra = standing_out(output.float()), standing_out(group.clean)
             return unlike + self.recipe.comb * comb(*spectra, self.recipe.scale).mean()
@@ -51,10 +63,31 @@ class ApartRun(DetailRun):
         further = (squares(output - restored) / error).mean()
         return PAGES * 0.5 * (further + ((squares(output - group.clean) + EXACT) / error).log().mean())
 
+    def crisp(self, group: Group) -> Tensor:
+        """What photographs are taught: the start's answer, with `steady` its two answers by what is there."""
+        read = self.taught(self.start, group)
+        if not self.recipe.steady:
+            return read
+        condition = group.condition.clone()
+        condition[..., NOISE] = condition[..., NOISE].clamp(min=source_inputs(self.recipe.steady, 0.0)[0])
+        steady = self.taught(self.start, replace(group, condition=condition))
+        return torch.lerp(steady, read, textured(group.clean, self.recipe.scale))
+
     @torch.no_grad()
     def taught(self, teacher: Network, group: Group) -> Tensor:
         teacher.by = self.network.by
         return teacher(group.small, group.condition).float()
+
+
+def textured(clean: Tensor, scale: int) -> Tensor:
+    """How much each place of RGB [n, 3, h, w] in 0..1 is texture and not an edge, a line or nothing: [n, 1, h, w]."""
+    plane = luma(clean)
+    fine = plane - blur(plane, clean.new_full((len(clean),), 2.0), 6)
+    power = functional.avg_pool2d(blur(fine.square(), clean.new_full((len(clean),), 2.0), 6), scale)
+    least = -functional.max_pool2d(-power, REACH, 1, REACH // 2)
+    around = functional.avg_pool2d(least, 3, 1, 1, count_include_pad=False)
+    share = functional.interpolate(1.0 - (-around / TEXTURE**2).exp(), scale_factor=scale, mode="bilinear")
+    return share * (1.0 - one_way(plane))
 
 
 def squares(error: Tensor) -> Tensor:

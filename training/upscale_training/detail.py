@@ -203,7 +203,11 @@ def one_way(plane: Tensor) -> Tensor:
     padded = functional.pad(plane, [1] * 4, mode="replicate")
     across, down = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2], padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
     products = torch.cat([across.square(), down.square(), across * down], dim=1)
-    xx, yy, xy = functional.avg_pool2d(products, RUN, 1, RUN // 2, count_include_pad=False).split(1, dim=1)
+    # One axis, then the other: the same mean in a fourth of the time.
+    for window in ((RUN, 1), (1, RUN)):
+        around = tuple(side // 2 for side in window)
+        products = functional.avg_pool2d(products, window, 1, around, count_include_pad=False)
+    xx, yy, xy = products.split(1, dim=1)
     return ((xx - yy).square() + 4.0 * xy.square()) / (xx + yy + SPECK**2).square()
 
 

@@ -26,7 +26,8 @@ class Recipe:
     factor of e too little or too much contrast cost, of square error 0.1 in the loss; `grid`, what a grid costs;
     `comb`, what a factor of e more power at the input's own frequencies costs; `lines`, what any other line in the
     spectrum costs; `weave`, what a factor of e more of the finest detail than `start_from` draws does;
-    `critic`, what its judgement counts; `sharpen`, how much of an unsharp mask the photographs asked for have.
+    `critic`, what its judgement counts; `sharpen`, how much of an unsharp mask the photographs asked for have;
+    `steady`, levels of noise for which apart.py asks its first teacher again.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Recipe:
     weave: float = 0.0
     critic: float = 0.0
     sharpen: float = 0.0
+    steady: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 
