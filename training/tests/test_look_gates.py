@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from conftest import drawn_picture
 from test_network import stirred
-from upscale_training import condition
+from upscale_training import condition, look_gates
 from upscale_training.condition import source_inputs, told_in
 from upscale_training.evaluate import interpolate
 from upscale_training.look_gates import (
     REAL,
+    by_model,
     colour_distance,
     gates,
     grid,
@@ -130,3 +134,20 @@ def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness
     assert told_in("faithful", compressed, 4) == pytest.approx(compressed)
     noisy = (*condition.CLEAN, *source_inputs(1.25, softness))
     assert told_in("natural", noisy, 4) == noisy
+
+
+def test_a_model_is_measured_on_the_camera_pairs(tmp_path, monkeypatch):
+    for name, folder in ((name, folder) for name in REAL for folder in ("HR", "LR_x4")):
+        (tmp_path / name / folder).mkdir(parents=True)
+        picture = drawn_picture(3)[:64, :64]
+        Image.fromarray(picture if folder == "HR" else picture[::4, ::4]).save(tmp_path / name / folder / "one.png")
+
+    def enlarged(program: Path, file: bytes, scale: int, *flags: str) -> tuple[np.ndarray, str]:
+        assert (program, scale, flags) == (Path("upscale"), 4, ("--model", str(Path("m.param").resolve())))
+        with Image.open(io.BytesIO(file)) as image:
+            return interpolate("bicubic")(np.asarray(image), scale), ""
+
+    monkeypatch.setattr(look_gates, "enlarged", enlarged)
+    lines = list(by_model(Path("upscale"), Path("m.param"), tmp_path, 4))
+    assert [line.split(":")[0] for line in lines] == [f"- {name}, m" for name in REAL]
+    assert all(" +0.00 / " in line for line in lines)

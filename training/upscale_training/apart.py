@@ -35,9 +35,10 @@ WEIGHTS = Path(__file__).parents[2] / "crates/upscale_engine/weights"
 NOISE = 4
 # Square errors below these are as good as none: of a level between two networks, of half a level to the original.
 ALIKE, EXACT = 1.5e-5, 4e-6
-# Contrast from which on a place of the original is texture: a level and a half of the finest band, in 0..1. What stands
-# alone, as an edge does, is none: the least of a square of REACH source pixels counts.
-TEXTURE, REACH = 0.006, 5
+# Contrast from which on a place of the original is texture: a level and a half, in 0..1, of what a Gaussian of FINE
+# output pixels takes away. What stands alone, as an edge does, is none: of a square of REACH source pixels the least
+# counts.
+TEXTURE, FINE, REACH = 0.006, 2.0, 5
 # What a page's error costs beside a photograph's: .2 dB of a page weigh as much as .3 of what is crisp.
 PAGES = 2.0
 
@@ -81,9 +82,9 @@ class ApartRun(DetailRun):
 
 def textured(clean: Tensor, scale: int) -> Tensor:
     """How much each place of RGB [n, 3, h, w] in 0..1 is texture and not an edge, a line or nothing: [n, 1, h, w]."""
-    plane = luma(clean)
-    fine = plane - blur(plane, clean.new_full((len(clean),), 2.0), 6)
-    power = functional.avg_pool2d(blur(fine.square(), clean.new_full((len(clean),), 2.0), 6), scale)
+    plane, sigma = luma(clean), clean.new_full((len(clean),), FINE)
+    fine = plane - blur(plane, sigma, 6)
+    power = functional.avg_pool2d(blur(fine.square(), sigma, 6), scale)
     least = -functional.max_pool2d(-power, REACH, 1, REACH // 2)
     around = functional.avg_pool2d(least, 3, 1, 1, count_include_pad=False)
     share = functional.interpolate(1.0 - (-around / TEXTURE**2).exp(), scale_factor=scale, mode="bilinear")

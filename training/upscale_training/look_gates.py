@@ -5,12 +5,14 @@
 Pairs from real cameras (at 2x their originals halved), photographs, text and graphics; each by bicubic, by the
 restoring network (faithful), and by its weights mixed with the crisp ones (natural, crisp). What reads clean is the
 clean network's in the faithful look, and in every look where it is lossless. The exit status is 1 where a gate fails.
+With `--beside MODEL --upscale PROGRAM` the camera pairs are enlarged by somebody's model as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +23,10 @@ from .balance import served
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, told_in
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
+from .face_gates import clean as as_file
 from .gates import Gate
 from .network import Network, between
+from .program import enlarged
 from .restore_bed import ROWS, Row, cropped, pairs
 from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 
@@ -36,8 +40,9 @@ NAMES = tuple(LOOKS[4])
 INPUTS = ("clean", "JPEG 90", "JPEG 75", "JPEG 30", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
 FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
-# SSIM of realesr-general-x4v3 on the same pairs.
-GENERAL = {"RealSR": 0.783, "DRealSR": 0.815}
+# SSIM of realesr-general-x4v3 on the same pairs, the higher one of a trial's (0.783, 0.815) and of `--beside`'s (0.782,
+# 0.822).
+GENERAL = {"RealSR": 0.783, "DRealSR": 0.822}
 # Text and graphics against the faithful look, decibels; a grid in levels; mean colours from the faithful look's, and
 # how much further than its and bicubic's from the original behind JPEG, ΔE of CIE 1976; how far a spectrum may stand
 # out at the source's own frequencies, in factors of e (Real-ESRGAN's x4plus: 0.15).
@@ -141,6 +146,17 @@ def measure(
     return found
 
 
+def by_model(program: Path, model: Path, real: Path, scale: int) -> Iterator[str]:
+    """A line for each folder of camera pairs: PSNR over bicubic, SSIM and fine detail of what `model` makes of them."""
+    for name in REAL:
+        seen = []
+        for clean, small in pairs(real / name, scale):
+            made, _ = enlarged(program, as_file(small), scale, "--model", str(model.resolve()))
+            seen.append([judged(clean, one, scale) for one in (made, interpolate("bicubic")(small, scale))])
+        (decibels, likeness, fine), bicubic = np.mean(seen, axis=0)
+        yield f"- {name}, {model.stem}: {decibels - bicubic[0]:+.2f} / {likeness:.3f} / {fine:.2f}"
+
+
 def gates(found: dict[str, Marks]) -> list[Gate]:
     """Those of the natural look, and what no look may do."""
     demands = []
@@ -197,8 +213,12 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, help="the network for clean pictures that ships")
     parser.add_argument("--eval", type=Path, required=True, help="holds Set5, Kodak24 and real")
     parser.add_argument("--most", type=int, default=5, help="photographs of a folder, at most")
+    parser.add_argument("--beside", type=Path, help="the file of somebody's model")
+    parser.add_argument("--upscale", type=Path, help="the program that runs it")
     parser.add_argument("--out", type=Path, help="adds the report to this page")
     arguments = parser.parse_args()
+    if bool(arguments.beside) != bool(arguments.upscale):
+        parser.error("--beside and --upscale go together")
     torch.set_num_threads(1)
     restore, crisp, before = (load(path)[0] for path in (arguments.restore, arguments.crisp, arguments.before))
     looks = networks(restore, crisp)
@@ -206,6 +226,9 @@ def main() -> None:
     rows = [row for row in ROWS if row.name in INPUTS]
     found = measure(looks, before, sets, arguments.eval / "real", rows)
     text, held = report(found, f"The looks at {before.architecture.scale}x")
+    if arguments.beside:
+        program, scale = arguments.upscale.resolve(), before.architecture.scale
+        text += "\n\n" + "\n".join(by_model(program, arguments.beside, arguments.eval / "real", scale))
     print(text)
     if arguments.out:
         with open(arguments.out, "a", encoding="utf-8") as page:
