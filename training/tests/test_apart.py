@@ -13,6 +13,7 @@ from upscale_training.condition import source_inputs
 from upscale_training.data import Pictures
 from upscale_training.detail import Photos
 from upscale_training.mixture import Group
+from upscale_training.straight import taught
 
 TAUGHT = replace(RECIPE, contrast=0.0)
 
@@ -47,6 +48,20 @@ def test_steady_asks_for_lines_as_in_noisy_pictures_and_for_texture_as_read():
     noisy[NOISE] = source_inputs(20.0, 0.0)[0]
     group = Group(small, line, noisy)
     assert (run.crisp(group) == run.taught(run.start, group)).all()
+
+
+def test_straight_asks_for_the_straightened_answer_and_most_of_it_on_edges():
+    run, clean = ApartRun(replace(TAUGHT, straight=4.0), "cpu"), torch.full((1, 3, 64, 64), 0.2)
+    clean[..., 32:] = 0.8
+    group = Photos(torch.nn.functional.avg_pool2d(clean, 2), clean, torch.zeros(6))
+    asked, counts = run.asked(group)
+    assert (asked == taught(run.crisp(group), clean)[0]).all()
+    assert counts[..., 32].min() > 2.0 and counts[..., :8].max() < 1.2
+    assert run.loss(asked, group) == 0.0
+    on_edge, beside = asked.clone(), asked.clone()
+    on_edge[..., 31:33] += 0.1
+    beside[..., 1:3] += 0.1
+    assert run.loss(on_edge, group) > 4.0 * run.loss(beside, group)
 
 
 def test_texture_is_neither_an_edge_nor_grain():

@@ -28,6 +28,8 @@ from upscale_training.look_gates import (
     mean,
     networks,
     report,
+    tremble,
+    trembling,
     versions,
 )
 from upscale_training.network import Architecture
@@ -80,7 +82,8 @@ def test_finer_looks_have_lossy_files_and_what_was_told_clean_they_leave():
 def seen() -> dict[str, dict[str, np.ndarray]]:
     """Marks that every gate lets pass."""
     good = {
-        name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1, 2.0]) for name in ("bicubic", "faithful", "natural", "crisp")
+        name: np.array([30.0, 0.9, 0.8, 0.0, 0.0, 0.1, 2.0, 1.0, 4.0])
+        for name in ("original", "bicubic", "faithful", "natural", "crisp")
     }
     return {
         where: {name: value.copy() for name, value in good.items()} for where in (*REAL, "text, clean", "text, JPEG 75")
@@ -97,6 +100,8 @@ def test_every_gate_can_fail():
         ("RealSR", "natural", 3): 0.2,
         ("RealSR", "crisp", 4): 0.6,
         ("DRealSR", "crisp", 5): 0.5,
+        ("RealSR", "crisp", 7): 1.1,
+        ("DRealSR", "natural", 8): 3.9,
         ("text, JPEG 75", "natural", 6): 2.15,
         ("text, JPEG 75", "faithful", 6): 1.85,
         ("text, JPEG 75", "bicubic", 6): 1.85,
@@ -115,7 +120,10 @@ def test_marks_are_of_every_version_and_their_mean():
     small = Row("clean").make(clean, 2)
     made = {name: interpolate("bicubic") for name in ("bicubic", "faithful")}
     one = marks(clean, small, made, 2)
-    assert set(one) == set(made) and one["bicubic"].shape == (7,)
+    assert set(one) == {*made, "original"} and one["bicubic"].shape == (9,)
+    assert one["original"][0] > 60.0 and tremble(one["bicubic"]) == pytest.approx(
+        np.sqrt(np.divide(*trembling(interpolate("bicubic")(small, 2), clean)))
+    )
     assert one["bicubic"][6] == pytest.approx(colour_distance(clean, interpolate("bicubic")(small, 2)))
     np.testing.assert_array_equal(mean([one, one])["faithful"], one["faithful"])
 
@@ -150,4 +158,4 @@ def test_a_model_is_measured_on_the_camera_pairs(tmp_path, monkeypatch):
     monkeypatch.setattr(look_gates, "enlarged", enlarged)
     lines = list(by_model(Path("upscale"), Path("m.param"), tmp_path, 4))
     assert [line.split(":")[0] for line in lines] == [f"- {name}, m" for name in REAL]
-    assert all(" +0.00 / " in line for line in lines)
+    assert all(" +0.00 / " in line and "tremble by" in line for line in lines)

@@ -7,6 +7,8 @@ those of a young network. look_gates.py says whether what comes of it may ship.
 With `steady` in the recipe the first teacher answers twice, the second time for pictures of that much noise: lines are
 straight then and flat places clean, but grass, bark and cloth are smooth. What is taught is the second answer where the
 original has lines or nothing, the first where it has texture. A network can tell them apart by the source.
+With `straight` that answer is averaged along the original's straight edges, made as steep as they are, and rid of what
+flat places of the original do not have (straight.py).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from . import straight
 from .condition import source_inputs
 from .data import Pictures
 from .degrade import blur
@@ -56,16 +59,24 @@ class ApartRun(DetailRun):
     def loss(self, output: Tensor, group: Group) -> Tensor:
         restored = self.taught(self.restoring, group)
         if isinstance(group, Photos):
-            crisp = self.crisp(group)
-            unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
+            asked, counts = self.asked(group)
+            unlike = (squares(counts * (output - asked)) / (squares(asked - restored) + ALIKE)).mean()
             spectra = standing_out(output.float()), standing_out(group.clean)
             return unlike + self.recipe.comb * comb(*spectra, self.recipe.scale).mean()
         error = squares(restored - group.clean) + EXACT
         further = (squares(output - restored) / error).mean()
         return PAGES * 0.5 * (further + ((squares(output - group.clean) + EXACT) / error).log().mean())
 
+    def asked(self, group: Group) -> tuple[Tensor, Tensor]:
+        """What photographs are taught, and the root of how much each place counts."""
+        crisp = self.crisp(group)
+        if not self.recipe.straight:
+            return crisp, crisp.new_ones(())
+        asked, share = straight.taught(crisp, group.clean)
+        return asked, (1.0 + self.recipe.straight * share).sqrt()
+
     def crisp(self, group: Group) -> Tensor:
-        """What photographs are taught: the start's answer, with `steady` its two answers by what is there."""
+        """The start's answer to photographs, with `steady` its two answers by what is there."""
         read = self.taught(self.start, group)
         if not self.recipe.steady:
             return read

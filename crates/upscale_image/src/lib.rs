@@ -12,6 +12,7 @@ mod decode;
 mod decoded;
 mod delta_e;
 mod density;
+mod edges;
 mod error;
 mod estimate;
 mod exif;

@@ -21,6 +21,7 @@ use crate::balance::Balance;
 use crate::check::{Fidelity, OutputCheck};
 use crate::colour::Tag;
 use crate::decoded::Source;
+use crate::edges::Edges;
 use crate::error::WriteError;
 use crate::focus::Focus;
 use crate::groups::Groups;
@@ -52,6 +53,7 @@ pub struct PngWriter<'a> {
     groups: Groups,
     check: OutputCheck,
     focus: Focus,
+    edges: Option<Edges>,
     balance: Balance,
     spare: Spare,
     lines: Lines<'a>,
@@ -112,6 +114,7 @@ impl<'a> PngWriter<'a> {
             groups: Groups::new(width * source.color.channels() * scale),
             check: OutputCheck::new(&source.color),
             focus: Focus::new(&source.color),
+            edges: None,
             balance: Balance::new(scale),
             spare: Spare::default(),
         })
@@ -121,6 +124,18 @@ impl<'a> PngWriter<'a> {
     #[must_use]
     pub fn timed_by(mut self, clock: fn() -> Duration) -> Self {
         self.lines.clock = clock;
+        self
+    }
+
+    /// Lays edges on their own course, between check and balance.
+    #[must_use]
+    pub fn with_even_edges(mut self) -> Self {
+        let color = &self.source.color;
+        self.edges = Edges::new(
+            [color.width(), color.height()],
+            color.channels(),
+            self.scale,
+        );
         self
     }
 
@@ -149,13 +164,19 @@ impl<'a> PngWriter<'a> {
         self.next_row += rows.row_count;
         let (color, scale, next) = (&self.source.color, self.scale, &mut self.groups_taken);
         let (check, balance, lines) = (&mut self.check, &mut self.balance, &mut self.lines);
-        let (focus, spare) = (&mut self.focus, &mut self.spare);
+        let (focus, edges, spare) = (&mut self.focus, &mut self.edges, &mut self.spare);
         self.groups.push(rows.samples, &mut |group| {
             let means = shrunk(group, color.channels(), scale, spare);
             check.take(color, *next, scale, group, &means, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            balance.push(color, group, means, spare, &mut |part| lines.lay(part))
+            let mut even = |group: &[f32], means| {
+                balance.push(color, group, means, spare, &mut |part| lines.lay(part))
+            };
+            match edges {
+                Some(edges) => edges.push(group, means, &mut even),
+                None => even(group, means),
+            }
         })
     }
 

@@ -214,6 +214,9 @@ fn attempt(
     let factor = options.parameters.scale.factor();
     let writer = PngWriter::new(source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
+    if evens_edges(options, condition) {
+        writer = writer.with_even_edges();
+    }
     if let Some(faces) = &faces {
         writer = writer.overlaid_by(|first, part| faces.lay_over(first, part));
     }
@@ -248,6 +251,13 @@ fn attempt(
         },
         thumbnail: None,
     })
+}
+
+/// What our restoring networks draw in the finer looks has its edges laid straight; a model that was brought is left as it
+/// is.
+fn evens_edges(options: &PictureOptions<'_>, condition: Condition) -> bool {
+    let is_finer = options.look != Look::Faithful;
+    options.network.is_none() && is_finer && condition.is_restored_in(options.look)
 }
 
 fn engine_options(options: &PictureOptions<'_>, level: FallbackLevel) -> EngineOptions {

@@ -1,7 +1,7 @@
 //! A picture through the whole pipeline: sizes, colours, depths, progress, refusals.
 
 use super::*;
-use upscale_core::Scale;
+use upscale_core::{Estimate, Scale};
 use upscale_image::raster::Rgb8;
 
 fn options(scale: Scale) -> PictureOptions<'static> {
@@ -180,6 +180,35 @@ fn the_networks_get_what_the_file_says_as_condition_input() {
     let engine = Engine::shipped(EngineOptions::default()).unwrap();
     let listens = engine.network(Scale::X2).is_conditioned();
     assert_eq!(furthest > 3, listens, "{furthest} levels apart");
+}
+
+#[test]
+fn finer_looks_lay_edges_of_what_is_restored_and_of_nothing_else() {
+    let noisy = Condition {
+        estimate: Some(Estimate {
+            noise: 10.0,
+            ..Estimate::NONE
+        }),
+        ..Condition::CLEAN
+    };
+    let lossy = Condition {
+        estimate: Some(Estimate::NONE),
+        ..Condition::UNKNOWN
+    };
+    let even = |look: Look, condition: Condition| {
+        let options = PictureOptions {
+            look,
+            ..options(Scale::X4)
+        };
+        evens_edges(&options, condition)
+    };
+    assert!(noisy.is_to_restore());
+    assert_eq!(Look::ALL.map(|look| even(look, noisy)), [false, true, true]);
+    assert_eq!(
+        Look::ALL.map(|look| even(look, Condition::CLEAN)),
+        [false; 3]
+    );
+    assert_eq!(Look::ALL.map(|look| even(look, lossy)), [false, true, true]);
 }
 
 #[test]

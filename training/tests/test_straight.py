@@ -1,0 +1,71 @@
+"""Straight edges: where they are, what straightening does, and that a trembling one is measured."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from upscale_training.spectrum import luma
+from upscale_training.straight import averaged, course, steepness, straightened, taught, trembling
+
+SIDE, SLANT = 96, 0.3
+
+
+def edge(tremble: float, width: float = 1.5) -> Tensor:
+    """A slanted edge [1, 3, h, w] that lies beside its course by a sine of that amplitude, in pixels."""
+    down, across = torch.meshgrid(torch.arange(SIDE).float(), torch.arange(SIDE).float(), indexing="ij")
+    beside = across - SIDE / 2 - SLANT * (down - SIDE / 2) + tremble * (down / 30.0 * 2.0 * math.pi).sin()
+    return (0.25 + 0.5 * (beside / width).sigmoid()).expand(1, 3, -1, -1)
+
+
+def inner(picture: Tensor) -> Tensor:
+    return picture[..., 30:-30, 30:-30]
+
+
+def test_the_course_runs_along_the_edge_and_an_average_along_it_is_the_edge():
+    straight = edge(0.0)
+    x, y = inner(course(luma(straight)))[0].flatten(1)
+    assert torch.allclose((x / y), torch.tensor(SLANT), atol=0.02)
+    assert (inner(averaged(straight, course(luma(straight)))) - inner(straight)).abs().max() < 0.01
+
+
+def test_straight_edges_are_found_and_texture_and_nothing_are_none():
+    at_edge = straightened(edge(0.0), edge(0.0))[2][0, 0, SIDE // 2, SIDE // 2]
+    texture = 0.5 + 0.1 * torch.randn(1, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
+    assert at_edge > 0.9
+    assert straightened(texture, texture)[2].mean() < 0.1
+    assert straightened(torch.full_like(texture, 0.5), torch.full_like(texture, 0.5))[2].max() < 0.1
+
+
+def test_what_is_taught_is_straighter_and_as_steep_as_the_original():
+    soft = edge(1.5, width=3.0)
+    made, share = taught(soft, edge(0.0))
+    assert inner(share).max() > 0.9
+    before, after = (
+        float((moved / slope).sqrt()) for moved, slope in (trembling(one, edge(0.0)) for one in (soft, made))
+    )
+    assert after < before / 2
+    assert inner(steepness(luma(made))).max() > 1.25 * inner(steepness(luma(soft))).max()
+    assert inner(steepness(luma(made))).max() < 1.5 * inner(steepness(luma(edge(0.0)))).max()
+
+
+def test_detail_in_flat_places_of_the_original_goes_and_texture_stays():
+    grain = 0.03 * torch.randn(1, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(2)).expand(-1, 3, -1, -1)
+    flat = torch.full((1, 3, SIDE, SIDE), 0.5)
+    assert inner(taught(flat + grain, flat)[0]).std() < 0.3 * inner(flat + grain).std()
+    smooth = flat + functional.avg_pool2d(grain, 3, 1, 1)
+    assert torch.allclose(inner(taught(smooth, flat + 3.0 * grain)[0]), inner(smooth), atol=0.01)
+
+
+@pytest.mark.parametrize("amplitude", [0.5, 1.0])
+def test_trembling_is_in_output_pixels(amplitude: float):
+    moved, slope = trembling(edge(amplitude), edge(0.0))
+    # A sine's root of the mean square, across the slant; what an average over some 60 pixels leaves of it counts not.
+    expected = amplitude / math.sqrt(2.0) / math.hypot(1.0, SLANT)
+    assert float((moved / slope).sqrt()) == pytest.approx(expected, rel=0.25)
+    moved, slope = trembling(edge(0.0), edge(0.0))
+    assert float((moved / slope).sqrt()) < 0.1

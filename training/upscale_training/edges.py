@@ -1,0 +1,113 @@
+"""Edges evened along their own course, as the service does (`upscale_image/src/edges.rs`): what a network draws of a
+noisy, soft or staircased edge trembles around its course; averaged along that it lies straight, as steep as before.
+
+Where edges run is read from the result shrunk to the source's size, whose cells are the source's pixels. straight.py
+measures by the original instead; nothing here sees one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from .evaluate import Enlarger
+
+# As in edges.rs, which says where the numbers are from. In source pixels: deviations and reaches of the Gaussians
+# before the gradients and over their products, the length of a step, and the deviation of a step's weight.
+INNER, OUTER, STRIDE, ALONG = (0.7, 2), (2.2, 6), 0.65, 2.5
+STEPS = 8
+# Power of the coherence, gradient that counts half, and how many of an edge's mean slopes a pixel moves by at half.
+POWER, EDGE, SLOPES = 12, 2.0 / 255.0, 3.0
+# Shares below this are none.
+LEAST = 1.0 / 64.0
+LUMA = (0.299, 0.587, 0.114)
+
+
+def evened(made: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
+    """`made`, RGB levels [scale * h, scale * w, 3], with its edges on their course."""
+    picture = torch.from_numpy(made.astype(np.float32) / 255.0).permute(2, 0, 1)[None]
+    plane = (picture * picture.new_tensor(LUMA).view(1, 3, 1, 1)).sum(dim=1, keepdim=True)
+    levels = ((picture + steps(plane, scale)).clamp(0.0, 1.0) * 255.0).round()
+    return levels[0].permute(1, 2, 0).numpy().astype(np.uint8)
+
+
+def laid(enlarge: Enlarger) -> Enlarger:
+    """What `enlarge` makes, with its edges on their course."""
+    return lambda small, scale: evened(enlarge(small, scale), scale)
+
+
+def steps(plane: Tensor, scale: int) -> Tensor:
+    """By how much each pixel of brightness [1, 1, h, w] in 0..1 becomes brighter."""
+    cells = course(functional.avg_pool2d(plane, scale), scale)
+    share, limit = (drawn_out(cells[:, index : index + 1], scale) for index in (2, 3))
+    step = (average(plane, cells[:, :3], scale) - plane) * torch.where(share < LEAST, 0.0, share)
+    return step * limit / (limit + step.square() + 1e-9)
+
+
+def course(small: Tensor, scale: int) -> Tensor:
+    """Of brightness [1, 1, h, w] each cell's direction along the edge, x and y of length 1, how far one edge alone is
+    there, 0..1, and the square of how far a pixel may move: [1, 4, h, w]. The structure tensor (Bigun, Granlund 1987).
+    """
+    small = functional.pad(blurred(small, *INNER), [1] * 4, mode="replicate")
+    across = (small[:, :, 1:-1, 2:] - small[:, :, 1:-1, :-2]) * 0.5
+    down = (small[:, :, 2:, 1:-1] - small[:, :, :-2, 1:-1]) * 0.5
+    xx, yy, xy = (blurred(one, *OUTER) for one in (across.square(), down.square(), across * down))
+    turned, other, power = xx - yy, 2.0 * xy, xx + yy
+    size = (turned.square() + other.square()).sqrt() + 1e-12
+    cosine = ((1.0 + turned / size) * 0.5).clamp(min=0.0).sqrt()
+    sine = ((1.0 - turned / size) * 0.5).clamp(min=0.0).sqrt() * torch.where(other < 0.0, -1.0, 1.0)
+    share = (size / (power + 1e-9)).clamp(max=1.0) ** POWER * power / (power + EDGE**2)
+    return torch.cat([-sine, cosine, share, power * (SLOPES / scale) ** 2], dim=1)
+
+
+def average(plane: Tensor, cells: Tensor, scale: int) -> Tensor:
+    """`plane` averaged along curves that follow the cells' direction both ways (line integral convolution, Cabral and
+    Leedom 1993), as far as there is an edge to both sides."""
+    height, width = plane.shape[2:]
+    down, across = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    start, last = torch.stack([across, down]).to(plane), plane.new_tensor([width - 1, height - 1]).view(2, 1, 1)
+    direction, _ = at(cells, start, scale)
+    walks = [(start, direction), (start, -direction)]
+    total, weights, least = plane[0, 0].clone(), torch.ones_like(plane[0, 0]), torch.ones_like(plane[0, 0])
+    for step in range(1, STEPS + 1):
+        for index, (here, heading) in enumerate(walks):
+            here = here + STRIDE * scale * heading
+            there, share = at(cells, here, scale)
+            inside = ((here >= 0.0) & (here <= last)).all(dim=0)
+            least = torch.minimum(least, torch.where(inside, share, 0.0))
+            walks[index] = here, there * torch.where((there * heading).sum(dim=0) < 0.0, -1.0, 1.0)
+        weight = math.exp(-0.5 * (step * STRIDE / ALONG) ** 2) * torch.where(least < LEAST, 0.0, least)
+        total = total + weight * sum(sampled(plane, here) for here, _ in walks)
+        weights = weights + 2.0 * weight
+    return (total / weights)[None, None]
+
+
+def at(cells: Tensor, place: Tensor, scale: int) -> tuple[Tensor, Tensor]:
+    """Direction and share of the cell in which each place lies, x and y in output pixels."""
+    height, width = cells.shape[2:]
+    x, y = ((place + 0.5) / scale).floor().long()
+    found = cells[0, :, y.clamp(0, height - 1), x.clamp(0, width - 1)]
+    return found[:2], found[2]
+
+
+def sampled(plane: Tensor, place: Tensor) -> Tensor:
+    """Between the four pixels around each place."""
+    size = place.new_tensor([plane.shape[3] - 1, plane.shape[2] - 1]).clamp(min=1.0).view(2, 1, 1)
+    grid = (place / size * 2.0 - 1.0).permute(1, 2, 0)[None]
+    return functional.grid_sample(plane, grid, mode="bilinear", padding_mode="border", align_corners=True)[0, 0]
+
+
+def drawn_out(cells: Tensor, scale: int) -> Tensor:
+    return functional.interpolate(cells, scale_factor=scale, mode="bilinear", align_corners=False)
+
+
+def blurred(plane: Tensor, sigma: float, reach: int) -> Tensor:
+    taps = (-0.5 * (torch.arange(-reach, reach + 1.0) / sigma).square()).exp()
+    taps = taps / taps.sum()
+    plane = functional.pad(plane, [reach] * 4, mode="replicate")
+    return functional.conv2d(functional.conv2d(plane, taps.view(1, 1, 1, -1)), taps.view(1, 1, -1, 1))
