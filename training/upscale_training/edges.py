@@ -22,9 +22,9 @@ from .evaluate import Enlarger
 INNER, OUTER, STRIDE, ALONG = (0.7, 2), (2.2, 6), 0.65, 2.5
 STEPS = 8
 # Power of the coherence, gradient that counts half, and how many of an edge's mean slopes a pixel moves by at half.
-POWER, EDGE, SLOPES = 12, 2.0 / 255.0, 3.0
+POWER, EDGE, SLOPES = 12, 2.0 / 255.0, {2: 0.6, 4: 3.0}
 # Shares below this are none.
-LEAST = 1.0 / 64.0
+LEAST = 1.0 / 16.0
 LUMA = (0.299, 0.587, 0.114)
 
 
@@ -62,42 +62,42 @@ def course(small: Tensor, scale: int) -> Tensor:
     cosine = ((1.0 + turned / size) * 0.5).clamp(min=0.0).sqrt()
     sine = ((1.0 - turned / size) * 0.5).clamp(min=0.0).sqrt() * torch.where(other < 0.0, -1.0, 1.0)
     share = (size / (power + 1e-9)).clamp(max=1.0) ** POWER * power / (power + EDGE**2)
-    return torch.cat([-sine, cosine, share, power * (SLOPES / scale) ** 2], dim=1)
+    return torch.cat([-sine, cosine, share, power * (SLOPES[scale] / scale) ** 2], dim=1)
 
 
 def average(plane: Tensor, cells: Tensor, scale: int) -> Tensor:
     """`plane` averaged along curves that follow the cells' direction both ways (line integral convolution, Cabral and
-    Leedom 1993), as far as there is an edge to both sides."""
-    height, width = plane.shape[2:]
+    Leedom 1993), as far as there is an edge to both sides; all pixels of a cell go one way."""
+    height, width = cells.shape[2:]
     down, across = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-    start, last = torch.stack([across, down]).to(plane), plane.new_tensor([width - 1, height - 1]).view(2, 1, 1)
-    direction, _ = at(cells, start, scale)
-    walks = [(start, direction), (start, -direction)]
-    total, weights, least = plane[0, 0].clone(), torch.ones_like(plane[0, 0]), torch.ones_like(plane[0, 0])
+    start, size = torch.stack([across, down]).to(plane), plane.new_tensor([width, height]).view(2, 1, 1)
+    walks = [(start, cells[0, :2]), (start, -cells[0, :2])]
+    total, weights, least = plane[0, 0].clone(), torch.ones_like(plane[0, 0]), torch.ones_like(cells[0, 0])
     for step in range(1, STEPS + 1):
         for index, (here, heading) in enumerate(walks):
-            here = here + STRIDE * scale * heading
-            there, share = at(cells, here, scale)
-            inside = ((here >= 0.0) & (here <= last)).all(dim=0)
-            least = torch.minimum(least, torch.where(inside, share, 0.0))
-            walks[index] = here, there * torch.where((there * heading).sum(dim=0) < 0.0, -1.0, 1.0)
-        weight = math.exp(-0.5 * (step * STRIDE / ALONG) ** 2) * torch.where(least < LEAST, 0.0, least)
-        total = total + weight * sum(sampled(plane, here) for here, _ in walks)
+            here = here + STRIDE * heading
+            inside = ((here >= -0.5) & (here + 0.5 < size)).all(dim=0)
+            x, y = (here + 0.5).floor().long()
+            there = cells[0, :3, y.clamp(0, height - 1), x.clamp(0, width - 1)]
+            least = torch.minimum(least, torch.where(inside, there[2], 0.0))
+            walks[index] = here, there[:2] * torch.where((there[:2] * heading).sum(dim=0) < 0.0, -1.0, 1.0)
+        weight = repeated(math.exp(-0.5 * (step * STRIDE / ALONG) ** 2) * torch.where(least < LEAST, 0.0, least), scale)
+        total = total + weight * sum(sampled(plane, repeated(here - start, scale) * scale) for here, _ in walks)
         weights = weights + 2.0 * weight
     return (total / weights)[None, None]
 
 
-def at(cells: Tensor, place: Tensor, scale: int) -> tuple[Tensor, Tensor]:
-    """Direction and share of the cell in which each place lies, x and y in output pixels."""
-    height, width = cells.shape[2:]
-    x, y = ((place + 0.5) / scale).floor().long()
-    found = cells[0, :, y.clamp(0, height - 1), x.clamp(0, width - 1)]
-    return found[:2], found[2]
+def repeated(cells: Tensor, scale: int) -> Tensor:
+    """What is of a cell, for each of its pixels."""
+    return cells.repeat_interleave(scale, dim=-1).repeat_interleave(scale, dim=-2)
 
 
-def sampled(plane: Tensor, place: Tensor) -> Tensor:
-    """Between the four pixels around each place."""
-    size = place.new_tensor([plane.shape[3] - 1, plane.shape[2] - 1]).clamp(min=1.0).view(2, 1, 1)
+def sampled(plane: Tensor, beside: Tensor) -> Tensor:
+    """Between the four pixels around the place so far beside each, x and y in pixels."""
+    height, width = plane.shape[2:]
+    down, across = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    place = torch.stack([across, down]).to(plane) + beside
+    size = place.new_tensor([width - 1, height - 1]).clamp(min=1.0).view(2, 1, 1)
     grid = (place / size * 2.0 - 1.0).permute(1, 2, 0)[None]
     return functional.grid_sample(plane, grid, mode="bilinear", padding_mode="border", align_corners=True)[0, 0]
 

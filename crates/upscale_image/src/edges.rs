@@ -22,8 +22,10 @@ use crate::error::WriteError;
 const WIDTHS: RangeInclusive<usize> = 16..=4_096;
 /// Source rows that an average reaches to each side: eight steps of 0.65 source pixels, and the pixel between two rows.
 const REACH: usize = 6;
+/// Source pixels that rows of brightness are longer by at either end, with the picture's edge.
+const MARGIN: usize = REACH + 1;
 /// Shares below this are none.
-const LEAST: f32 = 1.0 / 64.0;
+const LEAST: f32 = 1.0 / 16.0;
 
 /// Where groups go: the rows of each, and its means.
 type Take<'a> = &'a mut dyn FnMut(&[f32], Vec<f32>) -> Result<(), WriteError>;
@@ -44,8 +46,8 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// Of a result `scale` times as large as a source of `width` and `height` pixels of 1 or 3 samples; none where the
-    /// width is none of [`WIDTHS`].
+    /// Of a result 2 or 4 times as large as a source of `width` and `height` pixels of 1 or 3 samples; none where the width is
+    /// none of [`WIDTHS`].
     pub(crate) fn new([width, height]: [usize; 2], channels: usize, scale: usize) -> Option<Self> {
         WIDTHS.contains(&width).then(|| Self {
             scale,
@@ -75,7 +77,7 @@ impl Edges {
             .push(&brightness(&means, self.channels), &mut |row| {
                 cells.push_back(row);
             });
-        self.planes.push_back(brightness(group, self.channels));
+        self.planes.push_back(self.plane(group));
         self.waiting.push_back((group.to_vec(), means));
         while self.is_known() {
             let Some((mut group, means)) = self.waiting.pop_front() else {
@@ -104,38 +106,56 @@ impl Edges {
         }
     }
 
-    /// Lays the edges of the next group.
-    fn lay(&self, group: &mut [f32]) {
-        let around = Around::new(
-            &self.cells,
-            &self.planes,
-            [self.first, self.height],
-            self.scale,
-        );
+    /// Brightness of a group's rows, each with the margin.
+    fn plane(&self, group: &[f32]) -> Vec<f32> {
+        let margin = MARGIN * self.scale;
         let row_samples = group.len() / self.scale;
-        for (index, row) in group.chunks_exact_mut(row_samples).enumerate() {
-            let y = self.next_group * self.scale + index;
-            let blocks = row.chunks_exact_mut(self.scale * self.channels);
-            for (x, block) in blocks.enumerate() {
-                if !around.has_edge(x, self.next_group) {
-                    continue;
-                }
-                for (column, pixel) in block.chunks_exact_mut(self.channels).enumerate() {
-                    let step = around.step(x * self.scale + column, y);
-                    if step != 0.0 {
-                        pixel
-                            .iter_mut()
-                            .for_each(|sample| *sample = sample.clamp(0.0, 1.0) + step);
-                    }
+        let mut plane = Vec::with_capacity(group.len() / self.channels + 2 * margin * self.scale);
+        for row in group.chunks_exact(row_samples) {
+            let row = brightness(row, self.channels);
+            plane.extend(std::iter::repeat_n(row[0], margin));
+            plane.extend_from_slice(&row);
+            plane.extend(std::iter::repeat_n(row[row.len() - 1], margin));
+        }
+        plane
+    }
+
+    fn lay(&self, group: &mut [f32]) {
+        match self.scale {
+            2 => self.lay_blocks::<2>(group),
+            _ => self.lay_blocks::<4>(group),
+        }
+    }
+
+    /// Lays the edges of the next group.
+    fn lay_blocks<const S: usize>(&self, group: &mut [f32]) {
+        let around = Around::<S>::new(&self.cells, &self.planes, [self.first, self.height]);
+        let row_samples = group.len() / S;
+        for x in 0..row_samples / (S * self.channels) {
+            let Some(steps) = around.steps(x, self.next_group) else {
+                continue;
+            };
+            for (row, steps) in group.chunks_exact_mut(row_samples).zip(steps) {
+                let block = &mut row[x * S * self.channels..][..S * self.channels];
+                for (pixel, step) in block.chunks_exact_mut(self.channels).zip(steps) {
+                    move_by(pixel, step);
                 }
             }
         }
     }
 }
 
-/// Luma of Rec. 601 of every pixel, within 0..1; what is no number is black.
+fn move_by(pixel: &mut [f32], step: f32) {
+    if step != 0.0 {
+        for sample in pixel {
+            *sample = sample.clamp(0.0, 1.0) + step;
+        }
+    }
+}
+
+/// Luma of Rec. 601 of every pixel, within 0..1.
 fn brightness(samples: &[f32], channels: usize) -> Vec<f32> {
-    let within = |sample: f32| sample.max(0.0).min(1.0);
+    let within = |sample: f32| sample.clamp(0.0, 1.0);
     if channels == 1 {
         return samples.iter().copied().map(within).collect();
     }

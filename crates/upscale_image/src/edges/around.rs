@@ -1,9 +1,10 @@
 //! A group of result rows and what an average along its edges reaches.
 
+use std::array;
 use std::collections::VecDeque;
 
-use super::LEAST;
 use super::course::Cell;
+use super::{LEAST, MARGIN};
 
 /// Steps along an edge to each side, their length, and the deviation of the weights of what is found there, in source
 /// pixels. Edges tremble over some ten of them.
@@ -11,81 +12,77 @@ const STEPS: usize = 8;
 const STRIDE: f32 = 0.65;
 const ALONG: f32 = 2.5;
 
+/// One number for each result pixel of a source pixel, of which there are `S` times `S`.
+pub(super) type Block<const S: usize> = [[f32; S]; S];
+
 /// Rows of cells and of brightness, both from that of one source row on.
-pub(super) struct Around<'a> {
+pub(super) struct Around<'a, const S: usize> {
     cells: Vec<&'a [Cell]>,
+    /// Each with the [`MARGIN`] of source pixels before and after it.
     rows: Vec<&'a [f32]>,
     first: usize,
-    /// Rows of the whole result.
+    /// Source rows in all.
     height: usize,
-    scale: usize,
     weights: [f32; STEPS],
 }
 
-impl<'a> Around<'a> {
+impl<'a, const S: usize> Around<'a, S> {
     /// Of source rows `first` and on, of a source of `height` rows.
     pub(super) fn new(
         cells: &'a VecDeque<Vec<Cell>>,
         planes: &'a VecDeque<Vec<f32>>,
         [first, height]: [usize; 2],
-        scale: usize,
     ) -> Self {
-        let rows = |plane: &'a Vec<f32>| plane.chunks_exact(plane.len() / scale);
+        let rows = |plane: &'a Vec<f32>| plane.chunks_exact(plane.len() / S);
         Self {
             cells: cells.iter().map(Vec::as_slice).collect(),
             rows: planes.iter().flat_map(rows).collect(),
             first,
-            height: height * scale,
-            scale,
-            weights: std::array::from_fn(|step| {
+            height,
+            weights: array::from_fn(|step| {
                 let distance = (step + 1) as f32 * STRIDE / ALONG;
                 (-0.5 * distance * distance).exp()
             }),
         }
     }
 
-    /// Whether any pixel of a source pixel's block may move.
-    pub(super) fn has_edge(&self, x: usize, y: usize) -> bool {
+    /// By how much each result pixel of a source pixel becomes brighter; nothing where none does.
+    pub(super) fn steps(&self, x: usize, y: usize) -> Option<Block<S>> {
+        let beside = self.beside(x, y);
+        let is_edge = |cell: &Cell| cell.share >= LEAST;
+        if !beside.iter().flatten().any(is_edge) {
+            return None;
+        }
+        let share: Block<S> = drawn_out(&beside.map(|row| row.map(|cell| cell.share)));
+        let limit: Block<S> = drawn_out(&beside.map(|row| row.map(|cell| cell.limit)));
+        let own = self.block(x as f32, (y - self.first) as f32);
+        let mut steps = self.average(x, y, &own);
+        for row in 0..S {
+            for column in 0..S {
+                let (share, limit) = (share[row][column], limit[row][column]);
+                let share = if share < LEAST { 0.0 } else { share };
+                let step = share * (steps[row][column] - own[row][column]);
+                steps[row][column] = step * limit / (limit + step * step + 1e-9);
+            }
+        }
+        Some(steps)
+    }
+
+    /// The cell and those around it; beyond the picture the nearest.
+    fn beside(&self, x: usize, y: usize) -> [[Cell; 3]; 3] {
         let y = y - self.first;
-        let rows = &self.cells[y.saturating_sub(1)..(y + 2).min(self.cells.len())];
-        rows.iter().any(|row| {
-            let beside = &row[x.saturating_sub(1)..(x + 2).min(row.len())];
-            beside.iter().any(|cell| cell.share >= LEAST)
+        [y.saturating_sub(1), y, (y + 1).min(self.cells.len() - 1)].map(|y| {
+            let row = self.cells[y];
+            [x.saturating_sub(1), x, (x + 1).min(row.len() - 1)].map(|x| row[x])
         })
     }
 
-    /// By how much a result pixel becomes brighter.
-    pub(super) fn step(&self, x: usize, y: usize) -> f32 {
-        let (share, limit) = self.share_and_limit(x, y);
-        if share < LEAST {
-            return 0.0;
-        }
-        let own = self.rows[y - self.first * self.scale][x];
-        let step = share * (self.average([x as f32, y as f32], own) - own);
-        step * limit / (limit + step * step + 1e-9)
-    }
-
-    /// Between the four cells around a result pixel.
-    fn share_and_limit(&self, x: usize, y: usize) -> (f32, f32) {
-        let first = self.first as f32;
-        let place = |at: usize| (at as f32 + 0.5) / self.scale as f32 - 0.5;
-        let (left, right, across) = beside(place(x), self.cells[0].len());
-        let (above, below, down) = beside(place(y) - first, self.cells.len());
-        let at = |row: &[Cell], part: fn(&Cell) -> f32| {
-            part(&row[left]) + (part(&row[right]) - part(&row[left])) * across
-        };
-        let between = |part: fn(&Cell) -> f32| {
-            let (above, below) = (at(self.cells[above], part), at(self.cells[below], part));
-            above + (below - above) * down
-        };
-        (between(|cell| cell.share), between(|cell| cell.limit))
-    }
-
-    /// Mean brightness along the edge through a place, as far as it is one to both sides: what comes from one side alone
-    /// moves the end of a line (line integral convolution, Cabral and Leedom 1993).
-    fn average(&self, start: [f32; 2], own: f32) -> f32 {
-        let (mut sum, mut weights) = (own, 1.0);
-        let direction = self.cell(start).direction;
+    /// Mean brightness along the edge through a cell, as far as it is one to both sides: what comes from one side alone moves
+    /// the end of a line (line integral convolution, Cabral and Leedom 1993). All pixels of the cell go one way.
+    fn average(&self, x: usize, y: usize, own: &Block<S>) -> Block<S> {
+        let (mut sum, mut weights) = (*own, 1.0);
+        let start = [x as f32, (y - self.first) as f32];
+        let direction = self.cells[y - self.first][x].direction;
         let mut walks = [direction, direction.map(|part| -part)].map(|heading| (start, heading));
         let mut least = 1.0_f32;
         for weight in self.weights {
@@ -96,58 +93,96 @@ impl<'a> Around<'a> {
                 break;
             }
             let weight = weight * least;
-            sum += weight * (self.brightness(walks[0].0) + self.brightness(walks[1].0));
+            for ([x, y], _) in walks {
+                add(&mut sum, &self.block(x, y), weight);
+            }
             weights += 2.0 * weight;
         }
-        sum / weights
+        for sum in sum.iter_mut().flatten() {
+            *sum /= weights;
+        }
+        sum
     }
 
-    /// One step; how far there is an edge still.
+    /// One step, in source pixels from the first row that there is; how far there is an edge still. Beyond the picture nothing
+    /// is known of one.
+    #[inline(always)]
     fn walk_on(&self, (here, heading): &mut ([f32; 2], [f32; 2])) -> f32 {
-        let stride = STRIDE * self.scale as f32;
-        *here = [here[0] + stride * heading[0], here[1] + stride * heading[1]];
-        let Cell {
-            direction: [x, y],
-            share,
-            ..
-        } = *self.cell(*here);
-        let turn = if x * heading[0] + y * heading[1] < 0.0 {
-            -1.0
-        } else {
-            1.0
-        };
+        *here = [here[0] + STRIDE * heading[0], here[1] + STRIDE * heading[1]];
+        let [x, y] = here.map(|place| place + 0.5);
+        let bottom = (self.height - self.first) as f32;
+        if !(0.0..self.cells[0].len() as f32).contains(&x) || !(0.0..bottom).contains(&y) {
+            return 0.0;
+        }
+        let cell = self.cells[(y as usize).min(self.cells.len() - 1)][x as usize];
+        let [x, y] = cell.direction;
+        let turn = x * heading[0] + y * heading[1];
+        let turn = if turn < 0.0 { -1.0 } else { 1.0 };
         *heading = [x * turn, y * turn];
-        if self.is_inside(*here) { share } else { 0.0 }
+        cell.share
     }
 
-    /// Beyond the picture nothing is known of an edge.
-    fn is_inside(&self, [x, y]: [f32; 2]) -> bool {
-        let within = |place: f32, count: usize| (0.0..=(count - 1) as f32).contains(&place);
-        within(x, self.rows[0].len()) && within(y, self.height)
+    /// Brightness of a cell's pixels if the cell lay there, in source pixels from the first row that there is: between the four
+    /// pixels around each; beyond the picture is its edge.
+    #[inline(always)]
+    fn block(&self, x: f32, y: f32) -> Block<S> {
+        let (x, y) = ((x + MARGIN as f32) * S as f32, y * S as f32);
+        let (column, row) = (x as usize, y.floor());
+        let (across, down) = (x - column as f32, y - row);
+        let mut made = [[0.0; S]; S];
+        let mut upper = self.line(row, column, across);
+        for (index, made) in made.iter_mut().enumerate() {
+            let lower = self.line(row + (index + 1) as f32, column, across);
+            for at in 0..S {
+                made[at] = upper[at] + (lower[at] - upper[at]) * down;
+            }
+            upper = lower;
+        }
+        made
     }
 
-    /// The cell that a place in the result lies in; beyond the picture the nearest.
-    fn cell(&self, [x, y]: [f32; 2]) -> &Cell {
-        let cell = |at: f32| ((at + 0.5) / self.scale as f32) as usize;
-        let row = self.cells[cell(y).saturating_sub(self.first).min(self.cells.len() - 1)];
-        &row[cell(x).min(row.len() - 1)]
-    }
-
-    /// Between the four pixels around a place.
-    fn brightness(&self, [x, y]: [f32; 2]) -> f32 {
-        let y = y - (self.first * self.scale) as f32;
-        let (above, below, down) = beside(y, self.rows.len());
-        let (above, below) = (self.rows[above], self.rows[below]);
-        let (left, right, across) = beside(x, above.len());
-        let upper = above[left] + (above[right] - above[left]) * across;
-        let lower = below[left] + (below[right] - below[left]) * across;
-        upper + (lower - upper) * down
+    #[inline(always)]
+    fn line(&self, row: f32, column: usize, across: f32) -> [f32; S] {
+        let row = (row.max(0.0) as usize).min(self.rows.len() - 1);
+        let pixels = &self.rows[row][column..=column + S];
+        let mut line = [0.0; S];
+        for at in 0..S {
+            line[at] = pixels[at] + (pixels[at + 1] - pixels[at]) * across;
+        }
+        line
     }
 }
 
-/// The places before and after one among `count`, and the second's share.
-fn beside(place: f32, count: usize) -> (usize, usize, f32) {
-    let place = place.clamp(0.0, (count - 1) as f32);
-    let before = place as usize;
-    (before, (before + 1).min(count - 1), place - before as f32)
+#[inline(always)]
+fn add<const S: usize>(sum: &mut Block<S>, block: &Block<S>, weight: f32) {
+    for (sum, row) in sum.iter_mut().zip(block) {
+        for (sum, sample) in sum.iter_mut().zip(row) {
+            *sum += weight * sample;
+        }
+    }
+}
+
+/// Of a cell and those around it, what lies between at each of its pixels.
+#[inline(always)]
+fn drawn_out<const S: usize>(beside: &[[f32; 3]; 3]) -> Block<S> {
+    let mut block = [[0.0; S]; S];
+    for (row, made) in block.iter_mut().enumerate() {
+        let (above, down) = between::<S>(row);
+        let mut line = [0.0; 3];
+        for (at, line) in line.iter_mut().enumerate() {
+            *line = beside[above][at] + (beside[above + 1][at] - beside[above][at]) * down;
+        }
+        for (column, made) in made.iter_mut().enumerate() {
+            let (left, across) = between::<S>(column);
+            *made = line[left] + (line[left + 1] - line[left]) * across;
+        }
+    }
+    block
+}
+
+/// The first of the two cells, of three, that a pixel of the second lies between, and the other's share.
+#[inline(always)]
+fn between<const S: usize>(index: usize) -> (usize, f32) {
+    let place = (index as f32 + 0.5) / S as f32 + 0.5;
+    (place as usize, place.fract())
 }
