@@ -1,5 +1,7 @@
 //! Edges laid on their own course on the way into the file: only where the writer is asked to, and however rows come.
 
+#![allow(clippy::expect_used, reason = "a test may fail loudly")]
+
 use std::f32::consts::TAU;
 
 use upscale_core::Rows;

@@ -116,9 +116,9 @@ impl<'a, const S: usize> Around<'a, S> {
         }
         let cell = self.cells[(y as usize).min(self.cells.len() - 1)][x as usize];
         let [x, y] = cell.direction;
-        let turn = x * heading[0] + y * heading[1];
-        let turn = if turn < 0.0 { -1.0 } else { 1.0 };
-        *heading = [x * turn, y * turn];
+        let along = x * heading[0] + y * heading[1];
+        let sign = if along < 0.0 { -1.0 } else { 1.0 };
+        *heading = [x * sign, y * sign];
         cell.share
     }
 

@@ -1,3 +1,5 @@
+//! Edges straighten, all else stays, and rows come out in time.
+
 use std::f32::consts::TAU;
 
 use super::{Edges, REACH};
@@ -65,7 +67,7 @@ fn a_trembling_edge_lies_straighter_and_a_straight_one_as_it_was() {
 #[test]
 fn steps_are_those_that_the_looks_are_measured_by() {
     let made = edge(1.5);
-    let told = [
+    let known = [
         (4, 10, 37, -0.01118),
         (4, 40, 47, -0.03064),
         (4, 55, 52, 0.02899),
@@ -75,7 +77,7 @@ fn steps_are_those_that_the_looks_are_measured_by() {
         (2, 40, 50, -0.00501),
         (2, 55, 52, 0.00663),
     ];
-    for (scale, y, x, step) in told {
+    for (scale, y, x, step) in known {
         let found = laid(&made, WIDTH, 1, scale)[y * WIDTH + x] - made[y * WIDTH + x];
         assert!((found - step).abs() < 3e-4, "{scale} {y} {x}: {found}");
     }
