@@ -41,7 +41,7 @@ impl Look {
             (Self::Faithful, _) => 0.0,
             (Self::Natural, Scale::X2) => 0.4,
             (Self::Crisp, Scale::X2) => 1.0,
-            (Self::Natural, Scale::X4) => 0.35,
+            (Self::Natural, Scale::X4) => 0.5,
             (Self::Crisp, Scale::X4) => 0.78,
         }
     }
