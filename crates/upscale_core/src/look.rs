@@ -32,7 +32,7 @@ impl Look {
 
     /// Share of the crisper weights in its network, 0..1. They were asked for straight edges steeper than the original's; 0.78
     /// of those at 4x reach 0.69 to 0.93 of its steepness. With those of `Natural` SSIM on pairs from real cameras stays within
-    /// 0.004 of `Faithful`, and fine detail is 0.7 of the original's; with 0.34 at 4x it was less
+    /// 0.004 of `Faithful`, and fine detail is 0.7 of the original's; with 0.48 at 4x it was less
     /// (`training/upscale_training/look_gates.py`). They were taught to leave pages alone: all of those at 2x take at most
     /// 0.1 dB of drawn ones.
     #[must_use]
@@ -48,7 +48,7 @@ impl Look {
 
     /// Pixels of softness that its network is told beyond what a picture reads ([`crate::Condition::for_look`]). Told more, it
     /// sharpens more: fine detail of camera pictures (RealSR) is 0.58 of the original's in `Faithful`, 0.70 in
-    /// `Natural` and 0.86 in `Crisp`, with what their layers do (`training/upscale_training/look_gates.py`).
+    /// `Natural` and 0.82 in `Crisp`, with what their layers do (`training/upscale_training/look_gates.py`).
     #[must_use]
     pub const fn added_softness(self) -> f32 {
         match self {
