@@ -32,7 +32,7 @@ impl Look {
 
     /// Share of the crisper weights in its network, 0..1. They were asked for straight edges steeper than the original's; 0.78
     /// of those at 4x reach 0.69 to 0.93 of its steepness. With those of `Natural` SSIM on pairs from real cameras stays within
-    /// 0.004 of `Faithful`, and fine detail is 0.7 of the original's; with 0.48 at 4x it was less
+    /// 0.004 of `Faithful`, and fine detail is 0.68 of the original's at 4x; with 0.5 it is 0.7, but faces are judged beside it
     /// (`training/upscale_training/look_gates.py`). They were taught to leave pages alone: all of those at 2x take at most
     /// 0.1 dB of drawn ones.
     #[must_use]
@@ -41,13 +41,13 @@ impl Look {
             (Self::Faithful, _) => 0.0,
             (Self::Natural, Scale::X2) => 0.4,
             (Self::Crisp, Scale::X2) => 1.0,
-            (Self::Natural, Scale::X4) => 0.5,
+            (Self::Natural, Scale::X4) => 0.42,
             (Self::Crisp, Scale::X4) => 0.78,
         }
     }
 
     /// Pixels of softness that its network is told beyond what a picture reads ([`crate::Condition::for_look`]). Told more, it
-    /// sharpens more: fine detail of camera pictures (RealSR) is 0.58 of the original's in `Faithful`, 0.70 in
+    /// sharpens more: fine detail of camera pictures (RealSR) is 0.58 of the original's in `Faithful`, 0.68 in
     /// `Natural` and 0.82 in `Crisp`, with what their layers do (`training/upscale_training/look_gates.py`).
     #[must_use]
     pub const fn added_softness(self) -> f32 {
