@@ -82,6 +82,10 @@ step "Dependencies that nobody uses"
 command -v cargo-machete >/dev/null || cargo install --locked cargo-machete@0.9.2
 cargo machete crates
 
+# Before all that takes long: a link that leads nowhere is found in seconds.
+step "The book"
+checks/book.sh
+
 step "PostgreSQL, a clock to set, Chromium and Vulkan on the processor, which tests start themselves"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update && apt-get install -y postgresql; }
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || { apt-get update && apt-get install -y libfaketime; }
@@ -112,9 +116,6 @@ cargo test --locked --workspace --no-fail-fast
 
 step "The Python and TypeScript clients against the live service"
 checks/clients.sh
-
-step "The book"
-checks/book.sh
 
 step "Packages: image, chart, units, alerts, Debian package, release archive"
 checks/packages.sh

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from .data import as_batch
 from .evaluate import Enlarger
+from .resize import to_8bit
 
 # As in balance.rs, which says where the numbers are from.
 RADIUS, EDGE, DOUBT, STEP_MAX, LEVEL = 8, 0.05, 0.02, 0.1, 1.0 / 255.0
@@ -17,7 +19,7 @@ RADIUS, EDGE, DOUBT, STEP_MAX, LEVEL = 8, 0.05, 0.02, 0.1, 1.0 / 255.0
 
 def balanced(source: NDArray[np.uint8], made: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
     """`made`, [scale * h, scale * w, 3], with the colours of `source`, [h, w, 3]; both in levels."""
-    source, made = (torch.from_numpy(one.astype(np.float32) / 255.0).permute(2, 0, 1)[None] for one in (source, made))
+    source, made = as_batch([source]), as_batch([made])
     share = smoothness(source)
     difference = source - functional.avg_pool2d(made, scale)
     full = (RADIUS + 1) ** 2
@@ -31,8 +33,7 @@ def balanced(source: NDArray[np.uint8], made: NDArray[np.uint8], scale: int) -> 
         there = 1.0 - functional.max_pool2d(1.0 - there, 3, 1, 1)
         there = functional.interpolate(there, scale_factor=scale, mode="nearest")
         made = torch.where(there > 0.0, level, made)
-    levels = (made.clamp(0.0, 1.0) * 255.0).round()
-    return levels[0].permute(1, 2, 0).numpy().astype(np.uint8)
+    return to_8bit(made[0].permute(1, 2, 0).numpy())
 
 
 def served(enlarge: Enlarger) -> Enlarger:

@@ -27,6 +27,7 @@ from .mixture import Group
 from .recipe import Recipe
 from .scenes import scene_groups
 from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out, weaves
+from .straight import gradients
 from .train import SCENES, Plan, Run, adam, go_on, options, prepare, summed, team
 
 # Contrast below GRAIN, four levels, is not asked for: a network that draws the same for the same source can only draw a
@@ -200,15 +201,14 @@ def one_way(plane: Tensor) -> Tensor:
 
     The square of the coherence of the structure tensor (Bigun and Granlund 1987).
     """
-    padded = functional.pad(plane, [1] * 4, mode="replicate")
-    across, down = padded[:, :, 1:-1, 2:] - padded[:, :, 1:-1, :-2], padded[:, :, 2:, 1:-1] - padded[:, :, :-2, 1:-1]
+    across, down = gradients(plane)
     products = torch.cat([across.square(), down.square(), across * down], dim=1)
     # One axis, then the other: the same mean in a fourth of the time.
     for window in ((RUN, 1), (1, RUN)):
         around = tuple(side // 2 for side in window)
         products = functional.avg_pool2d(products, window, 1, around, count_include_pad=False)
     xx, yy, xy = products.split(1, dim=1)
-    return ((xx - yy).square() + 4.0 * xy.square()) / (xx + yy + SPECK**2).square()
+    return ((xx - yy).square() + 4.0 * xy.square()) / (xx + yy + SPECK**2 / 4.0).square()
 
 
 def lacking(output: Tensor, clean: Tensor, scale: int, share: float) -> Tensor:

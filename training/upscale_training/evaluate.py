@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from .condition import CLEAN, SILENT, UNKNOWN, told
+from .data import as_batch
 from .estimate import SIDE_MIN, Estimator, load_estimator
 from .network import Network, in_bytes
 from .resize import resize_8bit, to_8bit
@@ -85,8 +86,7 @@ def estimated(small: NDArray[np.uint8], estimator: Estimator) -> tuple[float, fl
     """The condition's two inputs for what the estimator makes of a picture; unknown where it is too small."""
     if min(small.shape[:2]) < SIDE_MIN:
         return SILENT, SILENT
-    batch = torch.from_numpy(small.copy()).permute(2, 0, 1)[None].float() / 255.0
-    noise, softness = told(estimator, batch)[0].tolist()
+    noise, softness = told(estimator, as_batch([small]))[0].tolist()
     return noise, softness
 
 
@@ -102,14 +102,13 @@ def network_enlarger(network: Network, condition: tuple[float, ...] = CLEAN) -> 
     def enlarge(small: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
         if scale != network.architecture.scale:
             raise ValueError(f"a network for {network.architecture.scale}x was asked for {scale}x")
-        batch = torch.from_numpy(small.astype(np.float32) / 255.0).permute(2, 0, 1)[None]
         numbers = condition[:inputs]
         if network.architecture.conditioned and len(condition) < inputs:
             numbers = (
                 *condition,
                 *((SILENT, SILENT) if condition == UNKNOWN else estimated(small, shipped_estimator())),
             )
-        return to_8bit(network.upscale(batch, torch.tensor(numbers))[0].permute(1, 2, 0).numpy())
+        return to_8bit(network.upscale(as_batch([small]), torch.tensor(numbers))[0].permute(1, 2, 0).numpy())
 
     return enlarge
 

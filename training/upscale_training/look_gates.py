@@ -22,6 +22,7 @@ from . import spectrum, straight
 from .balance import served
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, told_in
+from .data import as_batch
 from .edges import laid
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
 from .face_gates import clean as as_file
@@ -68,16 +69,12 @@ def grid(one: Picture, other: Picture, scale: int) -> float:
 
 def comb(one: Picture, clean: Picture, scale: int) -> float:
     """`spectrum.comb` of two pictures."""
-    return float(spectrum.comb(*map(spectrum.standing_out, map(batch, (one, clean))), scale)[0])
+    return float(spectrum.comb(*map(spectrum.standing_out, (as_batch([one]), as_batch([clean]))), scale)[0])
 
 
 def trembling(one: Picture, clean: Picture) -> np.ndarray:
     """`straight.trembling` of a picture."""
-    return np.array([float(value[0]) for value in straight.trembling(*map(batch, (one, clean)))])
-
-
-def batch(picture: Picture) -> torch.Tensor:
-    return torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255.0
+    return np.array([float(value[0]) for value in straight.trembling(as_batch([one]), as_batch([clean]))])
 
 
 def colour_distance(one: Picture, other: Picture) -> float:
@@ -116,9 +113,18 @@ def is_restored_in(look: str, condition: tuple[float, ...]) -> bool:
 
 
 def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
-    """By method and of the original: PSNR-Y, SSIM, fine detail; from the faithful look grid, colours; comb; colours
-    from the original; beside edges' own course and their slope."""
+    """By method: PSNR-Y, SSIM, fine detail; from the faithful look grid, colours; comb; colours from the original."""
+    return marked(clean, {name: enlarger(small, scale) for name, enlarger in made.items()}, scale)
+
+
+def pair_marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
+    """As `marks`, of the original too; after them what lies beside edges' own course, and their slope."""
     pictures = {name: enlarger(small, scale) for name, enlarger in made.items()} | {"original": clean}
+    found = marked(clean, pictures, scale)
+    return {name: np.append(found[name], trembling(one, clean)) for name, one in pictures.items()}
+
+
+def marked(clean: Picture, pictures: dict[str, Picture], scale: int) -> Marks:
     faithful = pictures["faithful"]
     return {
         name: np.array(
@@ -128,7 +134,6 @@ def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int)
                 colour_distance(one, faithful),
                 comb(one, clean, scale),
                 colour_distance(clean, one),
-                *trembling(one, clean),
             ]
         )
         for name, one in pictures.items()
@@ -155,7 +160,7 @@ def measure(
         seen = []
         for clean, small in pairs(real / name, scale):
             made = versions(looks, before, (*CLEAN, *estimated(small, estimator)))
-            seen.append(marks(clean, small, made, scale))
+            seen.append(pair_marks(clean, small, made, scale))
         found[name if scale == 4 else f"{name}, halved"] = mean(seen)
     return found
 
@@ -174,7 +179,7 @@ def by_model(program: Path, model: Path, real: Path, scale: int) -> Iterator[str
 
 
 def tremble(one: np.ndarray) -> float:
-    """Output pixels, of marks whose last two are `trembling`'s."""
+    """Output pixels, of marks as `pair_marks` gives them."""
     return float(np.sqrt(one[-2] / one[-1]))
 
 

@@ -16,7 +16,8 @@ use upscale_simd::widened;
 
 use self::cells::Cells;
 pub use self::failure::CheckFailure;
-use self::filtered::{Filter, around};
+use self::filtered::Filter;
+pub(crate) use self::filtered::around;
 use self::fit::is_grainy;
 use self::parts::Parts;
 use self::square::Square;

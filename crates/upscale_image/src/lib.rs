@@ -25,6 +25,7 @@ mod jpeg;
 mod orientation;
 pub mod raster;
 mod reencode;
+mod ring;
 mod shrink;
 mod sniff;
 mod spare;

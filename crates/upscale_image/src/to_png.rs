@@ -170,12 +170,12 @@ impl<'a> PngWriter<'a> {
             check.take(color, *next, scale, group, &means, spare)?;
             focus.take(color, *next, scale, group);
             *next += 1;
-            let mut even = |group: &[f32], means| {
+            let mut even = |group: &[f32], means, spare: &mut Spare| {
                 balance.push(color, group, means, spare, &mut |part| lines.lay(part))
             };
             match edges {
-                Some(edges) => edges.push(group, means, &mut even),
-                None => even(group, means),
+                Some(edges) => edges.push(group, means, spare, &mut even),
+                None => even(group, means, spare),
             }
         })
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use upscale_simd::widened;
 
+use crate::ring::Ring;
 use crate::spare::Spare;
 
 /// Pixels that are blurred at a time.
@@ -39,32 +40,10 @@ impl FilteredRow<'_> {
 pub(crate) struct Filter {
     channels: usize,
     height: usize,
-    rows: Ring,
+    rows: Ring<f32, KEPT>,
     /// Lightly blurred.
-    soft: Ring,
+    soft: Ring<f32, KEPT>,
     given: usize,
-}
-
-/// The last rows of a plane.
-#[derive(Debug, Default)]
-struct Ring {
-    rows: [Vec<f32>; KEPT],
-    count: usize,
-}
-
-impl Ring {
-    /// Room for the next row, empty: what it held is eight rows old.
-    fn next(&mut self) -> &mut Vec<f32> {
-        let row = &mut self.rows[self.count % KEPT];
-        self.count += 1;
-        row.clear();
-        row
-    }
-
-    /// Row `y`, or the last one of a plane of `height` rows.
-    fn row(&self, y: usize, height: usize) -> &[f32] {
-        &self.rows[y.min(height - 1) % KEPT]
-    }
 }
 
 impl Filter {
@@ -72,8 +51,8 @@ impl Filter {
         Self {
             channels,
             height,
-            rows: Ring::default(),
-            soft: Ring::default(),
+            rows: Ring::new(),
+            soft: Ring::new(),
             given: 0,
         }
     }
@@ -81,8 +60,8 @@ impl Filter {
     /// Takes the next row. [`Filter::pop`] must be asked before the one after it.
     pub(crate) fn push(&mut self, row: &[f32], spare: &mut Spare) {
         self.rows.next().extend_from_slice(row);
-        while is_complete(&self.rows, self.soft.count, 1, self.height) {
-            let y = self.soft.count;
+        while self.rows.is_complete(self.soft.count(), 1, self.height) {
+            let y = self.soft.count();
             let around = [y.saturating_sub(1), y, y + 1].map(|y| self.rows.row(y, self.height));
             let width = row.len() / self.channels;
             let soft = self.soft.next();
@@ -97,7 +76,7 @@ impl Filter {
 
     /// Number of the next row that all rows around have come for.
     pub(crate) fn pop(&mut self) -> Option<usize> {
-        if !is_complete(&self.soft, self.given, 2, self.height) {
+        if !self.soft.is_complete(self.given, 2, self.height) {
             return None;
         }
         self.given += 1;
@@ -107,7 +86,7 @@ impl Filter {
     /// Lets the rows go once all were popped and looked at: those of a picture one row high are as large as itself.
     pub(crate) fn clear_at_end(&mut self) {
         if self.given == self.height {
-            (self.rows, self.soft) = (Ring::default(), Ring::default());
+            (self.rows, self.soft) = (Ring::new(), Ring::new());
         }
     }
 
@@ -137,11 +116,6 @@ impl Filter {
             result,
         }
     }
-}
-
-/// Whether row `y` and `reach` rows below it are there, as far as the plane has any.
-fn is_complete(ring: &Ring, y: usize, reach: usize, height: usize) -> bool {
-    y < height && ring.count >= (y + reach + 1).min(height)
 }
 
 /// A quarter, a half and a quarter of the pixels `reach` apart, down and across.

@@ -1,10 +1,10 @@
 //! A group of result rows and what an average along its edges reaches.
 
 use std::array;
-use std::collections::VecDeque;
 
 use super::course::Cell;
-use super::{LEAST, MARGIN};
+use super::{LEAST, MARGIN, REACH};
+use crate::ring::Ring;
 
 /// Steps along an edge to each side, their length, and the deviation of the weights of what is found there, in source
 /// pixels. Edges tremble over some ten of them.
@@ -15,30 +15,34 @@ const ALONG: f32 = 2.5;
 /// One number for each result pixel of a source pixel, of which there are `S` times `S`.
 pub(super) type Block<const S: usize> = [[f32; S]; S];
 
-/// Rows of cells and of brightness, both from that of one source row on.
+/// Rows of cells and of brightness from `first` on, the source row [`REACH`] above that of the group, or the picture's.
 pub(super) struct Around<'a, const S: usize> {
     cells: Vec<&'a [Cell]>,
     /// Each with the [`MARGIN`] of source pixels before and after it.
     rows: Vec<&'a [f32]>,
-    first: usize,
-    /// Source rows in all.
-    height: usize,
+    /// Of the group, of `cells`.
+    own: usize,
     weights: [f32; STEPS],
 }
 
 impl<'a, const S: usize> Around<'a, S> {
-    /// Of source rows `first` and on, of a source of `height` rows.
-    pub(super) fn new(
-        cells: &'a VecDeque<Vec<Cell>>,
-        planes: &'a VecDeque<Vec<f32>>,
-        [first, height]: [usize; 2],
+    /// Of the group of source row `y`, of a source of `height` rows.
+    pub(super) fn new<const C: usize, const P: usize>(
+        cells: &'a Ring<Cell, C>,
+        planes: &'a Ring<f32, P>,
+        [y, height]: [usize; 2],
     ) -> Self {
-        let rows = |plane: &'a Vec<f32>| plane.chunks_exact(plane.len() / S);
+        let first = y.saturating_sub(REACH);
+        // A row more of brightness: between the last two.
+        let around = |last: usize| first..=last.min(height - 1);
+        let plane = |y| {
+            let plane = planes.row(y, height);
+            plane.chunks_exact(plane.len() / S)
+        };
         Self {
-            cells: cells.iter().map(Vec::as_slice).collect(),
-            rows: planes.iter().flat_map(rows).collect(),
-            first,
-            height,
+            cells: around(y + REACH).map(|y| cells.row(y, height)).collect(),
+            rows: around(y + REACH + 1).flat_map(plane).collect(),
+            own: y - first,
             weights: array::from_fn(|step| {
                 let distance = (step + 1) as f32 * STRIDE / ALONG;
                 (-0.5 * distance * distance).exp()
@@ -47,16 +51,19 @@ impl<'a, const S: usize> Around<'a, S> {
     }
 
     /// By how much each result pixel of a source pixel becomes brighter; nothing where none does.
-    pub(super) fn steps(&self, x: usize, y: usize) -> Option<Block<S>> {
-        let beside = self.beside(x, y);
+    pub(super) fn steps(&self, x: usize) -> Option<Block<S>> {
+        let beside = self.beside(x);
         let is_edge = |cell: &Cell| cell.share >= LEAST;
         if !beside.iter().flatten().any(is_edge) {
             return None;
         }
         let share: Block<S> = drawn_out(&beside.map(|row| row.map(|cell| cell.share)));
+        if share.iter().flatten().all(|share| *share < LEAST) {
+            return None;
+        }
         let limit: Block<S> = drawn_out(&beside.map(|row| row.map(|cell| cell.limit)));
-        let own = self.block(x as f32, (y - self.first) as f32);
-        let mut steps = self.average(x, y, &own);
+        let own = self.block([x as f32, self.own as f32]);
+        let mut steps = self.average(x, &own);
         for row in 0..S {
             for column in 0..S {
                 let (share, limit) = (share[row][column], limit[row][column]);
@@ -69,8 +76,8 @@ impl<'a, const S: usize> Around<'a, S> {
     }
 
     /// The cell and those around it; beyond the picture the nearest.
-    fn beside(&self, x: usize, y: usize) -> [[Cell; 3]; 3] {
-        let y = y - self.first;
+    fn beside(&self, x: usize) -> [[Cell; 3]; 3] {
+        let y = self.own;
         [y.saturating_sub(1), y, (y + 1).min(self.cells.len() - 1)].map(|y| {
             let row = self.cells[y];
             [x.saturating_sub(1), x, (x + 1).min(row.len() - 1)].map(|x| row[x])
@@ -79,10 +86,10 @@ impl<'a, const S: usize> Around<'a, S> {
 
     /// Mean brightness along the edge through a cell, as far as it is one to both sides: what comes from one side alone moves
     /// the end of a line (line integral convolution, Cabral and Leedom 1993). All pixels of the cell go one way.
-    fn average(&self, x: usize, y: usize, own: &Block<S>) -> Block<S> {
+    fn average(&self, x: usize, own: &Block<S>) -> Block<S> {
         let (mut sum, mut weights) = (*own, 1.0);
-        let start = [x as f32, (y - self.first) as f32];
-        let direction = self.cells[y - self.first][x].direction;
+        let start = [x as f32, self.own as f32];
+        let direction = self.cells[self.own][x].direction;
         let mut walks = [direction, direction.map(|part| -part)].map(|heading| (start, heading));
         let mut least = 1.0_f32;
         for weight in self.weights {
@@ -93,8 +100,8 @@ impl<'a, const S: usize> Around<'a, S> {
                 break;
             }
             let weight = weight * least;
-            for ([x, y], _) in walks {
-                add(&mut sum, &self.block(x, y), weight);
+            for (place, _) in walks {
+                add(&mut sum, &self.block(place), weight);
             }
             weights += 2.0 * weight;
         }
@@ -110,11 +117,11 @@ impl<'a, const S: usize> Around<'a, S> {
     fn walk_on(&self, (here, heading): &mut ([f32; 2], [f32; 2])) -> f32 {
         *here = [here[0] + STRIDE * heading[0], here[1] + STRIDE * heading[1]];
         let [x, y] = here.map(|place| place + 0.5);
-        let bottom = (self.height - self.first) as f32;
-        if !(0.0..self.cells[0].len() as f32).contains(&x) || !(0.0..bottom).contains(&y) {
+        let within = |place: f32, count: usize| (0.0..count as f32).contains(&place);
+        if !within(x, self.cells[0].len()) || !within(y, self.cells.len()) {
             return 0.0;
         }
-        let cell = self.cells[(y as usize).min(self.cells.len() - 1)][x as usize];
+        let cell = self.cells[y as usize][x as usize];
         let [x, y] = cell.direction;
         let along = x * heading[0] + y * heading[1];
         let sign = if along < 0.0 { -1.0 } else { 1.0 };
@@ -125,7 +132,7 @@ impl<'a, const S: usize> Around<'a, S> {
     /// Brightness of a cell's pixels if the cell lay there, in source pixels from the first row that there is: between the four
     /// pixels around each; beyond the picture is its edge.
     #[inline(always)]
-    fn block(&self, x: f32, y: f32) -> Block<S> {
+    fn block(&self, [x, y]: [f32; 2]) -> Block<S> {
         let (x, y) = ((x + MARGIN as f32) * S as f32, y * S as f32);
         let (column, row) = (x as usize, y.floor());
         let (across, down) = (x - column as f32, y - row);

@@ -1,8 +1,10 @@
 //! Where edges run and how sure that is, source row by source row.
 
-use std::collections::VecDeque;
-
 use upscale_simd::widened;
+
+use crate::check::around;
+use crate::ring::Ring;
+use crate::spare::Spare;
 
 /// Deviations of the Gaussians before the gradients and over their products, and how far they reach, in source pixels. With
 /// a wider one over the products lines that cross are no edge; with a narrower one the course trembles too.
@@ -29,47 +31,6 @@ pub(super) struct Cell {
     pub(super) limit: f32,
 }
 
-/// Rows that come one after another, of which the last few are kept.
-#[derive(Default)]
-struct Kept {
-    rows: VecDeque<Vec<f32>>,
-    first: usize,
-}
-
-impl Kept {
-    /// Rows that came.
-    fn count(&self) -> usize {
-        self.first + self.rows.len()
-    }
-
-    fn row(&self, y: usize) -> &[f32] {
-        &self.rows[y - self.first]
-    }
-
-    fn push(&mut self, row: Vec<f32>) {
-        self.rows.push_back(row);
-    }
-
-    /// Lets go the rows before row `y`.
-    fn keep_from(&mut self, y: usize) {
-        while self.first < y {
-            self.rows.pop_front();
-            self.first += 1;
-        }
-    }
-
-    /// Row `y` blurred down; beyond the last row is the last one.
-    fn blurred(&self, y: usize, taps: &[f32], last: usize) -> Vec<f32> {
-        let reach = taps.len() / 2;
-        let mut sums = vec![0.0; self.row(y).len()];
-        for (index, tap) in taps.iter().enumerate() {
-            let row = self.row((y + index).saturating_sub(reach).min(last));
-            widened!(add(&mut sums, row, *tap));
-        }
-        sums
-    }
-}
-
 /// The structure tensor of a picture (Bigun and Granlund 1987), as its rows come.
 pub(super) struct Course {
     height: usize,
@@ -77,10 +38,10 @@ pub(super) struct Course {
     inner: Vec<f32>,
     outer: Vec<f32>,
     /// Brightness, blurred across; blurred both ways; the squares of its gradients across and down and their product, one
-    /// after the other, blurred across.
-    brightness: Kept,
-    smooth: Kept,
-    products: Kept,
+    /// after the other, blurred across. As many rows as a blur down leans on, and one or more.
+    brightness: Ring<f32, 8>,
+    smooth: Ring<f32, 8>,
+    products: Ring<f32, 16>,
     next: usize,
 }
 
@@ -91,53 +52,89 @@ impl Course {
             scale,
             inner: taps(INNER),
             outer: taps(OUTER),
-            brightness: Kept::default(),
-            smooth: Kept::default(),
-            products: Kept::default(),
+            brightness: Ring::new(),
+            smooth: Ring::new(),
+            products: Ring::new(),
             next: 0,
         }
     }
 
-    /// Takes the brightness of the next source row; hands the rows of cells that are known to `take`, in order.
-    pub(super) fn push(&mut self, row: &[f32], take: &mut impl FnMut(Vec<Cell>)) {
-        let last = self.height - 1;
-        self.brightness.push(across(row, &self.inner));
-        while self.is_next(self.smooth.count(), INNER.1, self.brightness.count()) {
-            let y = self.smooth.count();
-            self.smooth
-                .push(self.brightness.blurred(y, &self.inner, last));
-            self.brightness.keep_from((y + 1).saturating_sub(INNER.1));
-        }
-        while self.is_next(self.products.count(), 1, self.smooth.count()) {
-            let y = self.products.count();
-            self.products.push(self.products_of(y));
-            self.smooth.keep_from(y);
-        }
-        while self.is_next(self.next, OUTER.1, self.products.count()) {
-            let sums = self.products.blurred(self.next, &self.outer, last);
-            take(cells(&sums, self.scale));
-            self.next += 1;
-            self.products.keep_from(self.next.saturating_sub(OUTER.1));
+    /// Takes the brightness of the next source row. [`Course::pop`] must be asked before the one after it, until it has no
+    /// row more.
+    pub(super) fn push(&mut self, row: &[f32], spare: &mut Spare) {
+        across(row, &self.inner, self.brightness.next(), spare);
+    }
+
+    /// Fills the next row of cells, if all that it leans on is there.
+    pub(super) fn pop<const KEPT: usize>(
+        &mut self,
+        cells: &mut Ring<Cell, KEPT>,
+        spare: &mut Spare,
+    ) -> bool {
+        loop {
+            if self.products.is_complete(self.next, OUTER.1, self.height) {
+                let mut sums = spare.row();
+                down(
+                    &self.products,
+                    [self.next, self.height],
+                    &self.outer,
+                    &mut sums,
+                );
+                fill(cells.next(), &sums, self.scale);
+                spare.keep([sums]);
+                self.next += 1;
+                return true;
+            }
+            if self
+                .smooth
+                .is_complete(self.products.count(), 1, self.height)
+            {
+                self.take_products(spare);
+            } else if self
+                .brightness
+                .is_complete(self.smooth.count(), INNER.1, self.height)
+            {
+                let y = self.smooth.count();
+                down(
+                    &self.brightness,
+                    [y, self.height],
+                    &self.inner,
+                    self.smooth.next(),
+                );
+            } else {
+                return false;
+            }
         }
     }
 
-    /// Whether row `y` can be made of rows up to `reach` below it, of which `known` are there.
-    fn is_next(&self, y: usize, reach: usize, known: usize) -> bool {
-        y < self.height && known > (y + reach).min(self.height - 1)
-    }
-
-    fn products_of(&self, y: usize) -> Vec<f32> {
-        let above = self.smooth.row(y.saturating_sub(1));
-        let below = self.smooth.row((y + 1).min(self.height - 1));
-        let row = padded(self.smooth.row(y), 1);
-        let width = above.len();
-        let mut products = [vec![0.0; width], vec![0.0; width], vec![0.0; width]];
+    fn take_products(&mut self, spare: &mut Spare) {
+        let y = self.products.count();
+        let rows = [y.saturating_sub(1), y, y + 1].map(|y| self.smooth.row(y, self.height));
+        let width = rows[1].len();
+        let row = around(rows[1], 1, &(0..width), 1, spare);
+        let mut products = [spare.zeros(width), spare.zeros(width), spare.zeros(width)];
         let [xx, yy, xy] = &mut products;
-        widened!(multiply(&row, [above, below], [xx, yy, xy]));
-        products
-            .iter()
-            .flat_map(|plane| across(plane, &self.outer))
-            .collect()
+        widened!(multiply(&row, [rows[0], rows[2]], [xx, yy, xy]));
+        let blurred = self.products.next();
+        for plane in &products {
+            across(plane, &self.outer, blurred, spare);
+        }
+        spare.keep([row]);
+        spare.keep(products);
+    }
+}
+
+/// Row `y` of `height` rows blurred down; beyond the first and the last row are these.
+fn down<const KEPT: usize>(
+    rows: &Ring<f32, KEPT>,
+    [y, height]: [usize; 2],
+    taps: &[f32],
+    sums: &mut Vec<f32>,
+) {
+    sums.resize(rows.row(y, height).len(), 0.0);
+    for (index, tap) in taps.iter().enumerate() {
+        let row = rows.row((y + index).saturating_sub(taps.len() / 2), height);
+        widened!(add(sums, row, *tap));
     }
 }
 
@@ -171,32 +168,23 @@ fn multiply(row: &[f32], [above, below]: [&[f32]; 2], [xx, yy, xy]: [&mut [f32];
     }
 }
 
-/// A row and `reach` times its first and last pixel before and after it.
-fn padded(row: &[f32], reach: usize) -> Vec<f32> {
-    let mut padded = vec![row[0]; row.len() + 2 * reach];
-    padded[reach..][..row.len()].copy_from_slice(row);
-    padded[reach + row.len()..].fill(row[row.len() - 1]);
-    padded
-}
-
-/// A row blurred along itself; beyond its ends is its last pixel.
-fn across(row: &[f32], taps: &[f32]) -> Vec<f32> {
-    let padded = padded(row, taps.len() / 2);
-    let mut sums = vec![0.0; row.len()];
+/// Appends a row blurred along itself; beyond its ends is its last pixel.
+fn across(row: &[f32], taps: &[f32], blurred: &mut Vec<f32>, spare: &mut Spare) {
+    let wide = around(row, 1, &(0..row.len()), taps.len() / 2, spare);
+    let first = blurred.len();
+    blurred.resize(first + row.len(), 0.0);
     for (index, tap) in taps.iter().enumerate() {
-        widened!(add(&mut sums, &padded[index..], *tap));
+        widened!(add(&mut blurred[first..], &wide[index..], *tap));
     }
-    sums
+    spare.keep([wide]);
 }
 
-/// Of the sums of squares and products, one after the other.
-fn cells(sums: &[f32], scale: usize) -> Vec<Cell> {
+/// Cells of the sums of squares and products, one after the other.
+fn fill(cells: &mut Vec<Cell>, sums: &[f32], scale: usize) {
     let (xx, rest) = sums.split_at(sums.len() / 3);
     let (yy, xy) = rest.split_at(xx.len());
     let tensors = xx.iter().zip(yy).zip(xy);
-    tensors
-        .map(|((xx, yy), xy)| cell([*xx, *yy, *xy], scale))
-        .collect()
+    cells.extend(tensors.map(|((xx, yy), xy)| cell([*xx, *yy, *xy], scale)));
 }
 
 #[inline]
