@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from upscale_training.condition import NONE, source_inputs
 from upscale_training.edges import evened, steps
 
 HEIGHT, WIDTH = 80, 96
@@ -22,26 +23,32 @@ def edge(tremble: float) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("scale", "y", "x", "step"),
+    ("scale", "softness", "y", "x", "step"),
     [
-        (4, 10, 37, -0.01118),
-        (4, 40, 47, -0.03064),
-        (4, 55, 52, 0.02899),
-        (4, 79, 60, 0.0),
-        (4, 3, 3, 0.0),
-        (2, 10, 37, -0.0068),
-        (2, 40, 50, -0.00501),
-        (2, 55, 52, 0.00663),
+        (4, 0.0, 10, 37, -0.01311),
+        (4, 0.0, 40, 47, -0.02897),
+        (4, 0.0, 55, 52, 0.02495),
+        (4, 0.0, 79, 60, 0.0),
+        (4, 0.0, 3, 3, 0.0),
+        (4, 0.275, 40, 47, -0.04069),
+        (4, 0.6, 10, 37, -0.02565),
+        (4, 0.6, 40, 47, -0.05221),
+        (4, 0.6, 55, 52, 0.04413),
+        (2, 0.0, 10, 37, -0.01034),
+        (2, 0.0, 40, 50, -0.00775),
+        (2, 0.0, 55, 52, 0.00859),
+        (2, 0.6, 40, 50, -0.01161),
     ],
 )
-def test_steps_are_the_services(scale: int, y: int, x: int, step: float):
+def test_steps_are_the_services(scale: int, softness: float, y: int, x: int, step: float):
     """The numbers stand in upscale_image/src/edges/tests.rs as well."""
-    assert float(steps(edge(1.5)[None, None], scale)[0, 0, y, x]) == pytest.approx(step, abs=3e-4)
+    made = steps(edge(1.5)[None, None], scale, source_inputs(0.0, softness)[1])
+    assert float(made[0, 0, y, x]) == pytest.approx(step, abs=3e-4)
 
 
 def test_what_has_no_edge_stays_and_what_trembles_comes_nearer_to_its_course():
     flat = np.full((64, 64, 3), 77, np.uint8)
-    assert (evened(flat, 4) == flat).all()
+    assert (evened(flat, 4, NONE) == flat).all()
     straight, trembles = ((edge(by) * 255.0).round().byte()[..., None].expand(-1, -1, 3).numpy() for by in (0.0, 1.0))
-    before, after = (np.abs(one.astype(int) - straight)[20:60].mean() for one in (trembles, evened(trembles, 4)))
+    before, after = (np.abs(one.astype(int) - straight)[20:60].mean() for one in (trembles, evened(trembles, 4, NONE)))
     assert after < 0.75 * before

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from .condition import NONE, source_inputs
 from .data import as_batch
 from .evaluate import Enlarger
 from .resize import to_8bit
@@ -23,45 +24,50 @@ from .straight import gradients, places, sampled
 
 # As in edges.rs, which says where the numbers are from. In source pixels: deviations and reaches of the Gaussians
 # before the gradients and over their products, the length of a step, and the deviation of a step's weight.
-INNER, OUTER, STRIDE, ALONG = (0.7, 2), (2.2, 6), 0.65, 2.5
-STEPS = 8
-# Power of the coherence, gradient that counts half, and how many of an edge's mean slopes a pixel moves by at half.
-POWER, EDGE, SLOPES = 12, 2.0 / 255.0, {2: 0.6, 4: 3.0}
+INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.1, 3.5
+STEPS = 6
+# Gradient that counts half; pixels of softness between which a picture becomes soft; for sharp and for soft ones the
+# power of the coherence and how many of an edge's mean slopes a pixel moves by at half.
+EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), (16.0, 7.0), {2: (0.6, 2.0), 4: (3.0, 12.0)}
 # Shares below this are none.
 LEAST = 1.0 / 16.0
 
 
-def evened(made: NDArray[np.uint8], scale: int) -> NDArray[np.uint8]:
-    """`made`, RGB levels [scale * h, scale * w, 3], with its edges on their course."""
+def evened(made: NDArray[np.uint8], scale: int, softness: float) -> NDArray[np.uint8]:
+    """`made`, RGB levels [scale * h, scale * w, 3], with its edges on their course. `softness` of the source as its
+    condition says it."""
     picture = as_batch([made])
-    return to_8bit((picture + steps(luma(picture), scale))[0].permute(1, 2, 0).numpy())
+    return to_8bit((picture + steps(luma(picture), scale, softness))[0].permute(1, 2, 0).numpy())
 
 
-def laid(enlarge: Enlarger) -> Enlarger:
+def laid(enlarge: Enlarger, softness: float) -> Enlarger:
     """What `enlarge` makes, with its edges on their course."""
-    return lambda small, scale: evened(enlarge(small, scale), scale)
+    return lambda small, scale: evened(enlarge(small, scale), scale, softness)
 
 
-def steps(plane: Tensor, scale: int) -> Tensor:
+def steps(plane: Tensor, scale: int, softness: float = NONE) -> Tensor:
     """By how much each pixel of brightness [1, 1, h, w] in 0..1 becomes brighter."""
-    cells = course(functional.avg_pool2d(plane, scale), scale)
+    sharp, soft = (source_inputs(0.0, pixels)[1] for pixels in SOFT)
+    share = min(1.0, max(0.0, (softness - sharp) / (soft - sharp)))
+    power, slopes = (first + (last - first) * share for first, last in (POWER, SLOPES[scale]))
+    cells = course(functional.avg_pool2d(plane, scale), power, slopes / scale)
     share, limit = (drawn_out(cells[:, index : index + 1], scale) for index in (2, 3))
     step = (average(plane, cells[:, :3], scale) - plane) * torch.where(share < LEAST, 0.0, share)
     return step * limit / (limit + step.square() + 1e-9)
 
 
-def course(small: Tensor, scale: int) -> Tensor:
+def course(small: Tensor, shape: float, slopes: float) -> Tensor:
     """Of brightness [1, 1, h, w] each cell's direction along the edge, x and y of length 1, how far one edge alone is
-    there, 0..1, and the square of how far a pixel may move: [1, 4, h, w]. The structure tensor (Bigun, Granlund 1987).
-    """
+    there, 0..1, and the square of how far a pixel may move, by so many slopes: [1, 4, h, w]. Structure tensor (Bigun,
+    Granlund 1987); `shape` is the power of its coherence."""
     across, down = gradients(blurred(small, *INNER))
     xx, yy, xy = (blurred(one, *OUTER) for one in (across.square(), down.square(), across * down))
     turned, other, power = xx - yy, 2.0 * xy, xx + yy
     size = (turned.square() + other.square()).sqrt() + 1e-12
     cosine = ((1.0 + turned / size) * 0.5).clamp(min=0.0).sqrt()
     sine = ((1.0 - turned / size) * 0.5).clamp(min=0.0).sqrt() * torch.where(other < 0.0, -1.0, 1.0)
-    share = (size / (power + 1e-9)).clamp(max=1.0) ** POWER * power / (power + EDGE**2)
-    return torch.cat([-sine, cosine, share, power * (SLOPES[scale] / scale) ** 2], dim=1)
+    share = (size / (power + 1e-9)).clamp(max=1.0) ** shape * power / (power + EDGE**2)
+    return torch.cat([-sine, cosine, share, power * slopes**2], dim=1)
 
 
 def average(plane: Tensor, cells: Tensor, scale: int) -> Tensor:

@@ -103,7 +103,7 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
         restored = is_restored_in(name, condition)
         chosen, told = (network, told_in(name, condition, scale)) if restored else (before, condition)
         enlarger = network_enlarger(chosen, told[: chosen.architecture.inputs])
-        found[name] = served(laid(enlarger) if restored and name != "faithful" else enlarger)
+        found[name] = served(laid(enlarger, condition[-1]) if restored and name != "faithful" else enlarger)
     return found
 
 

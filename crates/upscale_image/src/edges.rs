@@ -13,8 +13,10 @@ mod course;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
+use upscale_simd::widened;
+
 use self::around::Around;
-use self::course::{Cell, Course};
+use self::course::{Cell, Course, Freedom};
 use crate::error::WriteError;
 use crate::ring::Ring;
 use crate::spare::Spare;
@@ -23,8 +25,8 @@ use crate::spare::Spare;
 /// brightness of 32 are 20 MiB at the upper end and 4x. Narrower ones have no room for an edge's course, and hundreds of
 /// thousands of rows.
 const WIDTHS: RangeInclusive<usize> = 16..=4_096;
-/// Source rows that an average reaches to each side: eight steps of 0.65 source pixels, and the pixel between two rows.
-const REACH: usize = 6;
+/// Source rows that an average reaches to each side: six steps of 1.1 source pixels, and the pixel between two rows.
+const REACH: usize = 7;
 /// Source pixels that rows of brightness are longer by at either end, with the picture's edge.
 const MARGIN: usize = REACH + 1;
 /// Shares below this are none.
@@ -39,9 +41,9 @@ pub(crate) struct Edges {
     channels: usize,
     height: usize,
     course: Course,
-    /// Of source rows: 13 that an average reaches.
+    /// Of source rows: 15 that an average reaches.
     cells: Ring<Cell, 16>,
-    /// Brightness of the result rows of each source row, with a margin: those, and 9 that [`Course`] is behind.
+    /// Brightness of the result rows of each source row, with a margin: those, and 8 that [`Course`] is behind.
     planes: Ring<f32, 32>,
     /// Groups, of which 16 wait, and the means of those that wait.
     groups: Ring<f32, 16>,
@@ -49,14 +51,19 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// Of a result 2 or 4 times as large as a source of `width` and `height` pixels of 1 or 3 samples; none for another scale
-    /// or where the width is none of [`WIDTHS`].
-    pub(crate) fn new([width, height]: [usize; 2], channels: usize, scale: usize) -> Option<Self> {
+    /// Of a result 2 or 4 times as large as a source of `width` and `height` pixels of 1 or 3 samples, which reads as soft as
+    /// that, in its pixels; none for another scale or where the width is none of [`WIDTHS`].
+    pub(crate) fn new(
+        [width, height]: [usize; 2],
+        channels: usize,
+        scale: usize,
+        softness: f32,
+    ) -> Option<Self> {
         (WIDTHS.contains(&width) && matches!(scale, 2 | 4)).then(|| Self {
             scale,
             channels,
             height,
-            course: Course::new(height, scale),
+            course: Course::new(height, Freedom::new(softness, scale)),
             cells: Ring::new(),
             planes: Ring::new(),
             groups: Ring::new(),
@@ -125,22 +132,28 @@ impl Edges {
     /// Lays the edges of the group of source row `y`.
     fn lay_blocks<const S: usize>(&mut self, y: usize) {
         let around = Around::<S>::new(&self.cells, &self.planes, [y, self.height]);
-        let group = self.groups.row_mut(y);
-        let row_samples = group.len() / S;
-        for x in 0..row_samples / (S * self.channels) {
-            let Some(steps) = around.steps(x) else {
-                continue;
-            };
-            for (row, steps) in group.chunks_exact_mut(row_samples).zip(steps) {
-                let block = &mut row[x * S * self.channels..][..S * self.channels];
-                for (pixel, step) in block.chunks_exact_mut(self.channels).zip(steps) {
-                    move_by(pixel, step);
-                }
+        let (group, channels) = (self.groups.row_mut(y), self.channels);
+        widened!(lay_group(group, channels, &around));
+    }
+}
+
+#[inline(always)]
+fn lay_group<const S: usize>(group: &mut [f32], channels: usize, around: &Around<'_, S>) {
+    let row_samples = group.len() / S;
+    for x in 0..row_samples / (S * channels) {
+        let Some(steps) = around.steps(x) else {
+            continue;
+        };
+        for (row, steps) in group.chunks_exact_mut(row_samples).zip(steps) {
+            let block = &mut row[x * S * channels..][..S * channels];
+            for (pixel, step) in block.chunks_exact_mut(channels).zip(steps) {
+                move_by(pixel, step);
             }
         }
     }
 }
 
+#[inline(always)]
 fn move_by(pixel: &mut [f32], step: f32) {
     if step != 0.0 {
         for sample in pixel {

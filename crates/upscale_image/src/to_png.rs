@@ -127,14 +127,15 @@ impl<'a> PngWriter<'a> {
         self
     }
 
-    /// Lays edges on their own course, between check and balance.
+    /// Lays edges on their own course, between check and balance: more freely in a source of more `softness`, in its pixels.
     #[must_use]
-    pub fn with_even_edges(mut self) -> Self {
+    pub fn with_even_edges(mut self, softness: f32) -> Self {
         let color = &self.source.color;
         self.edges = Edges::new(
             [color.width(), color.height()],
             color.channels(),
             self.scale,
+            softness,
         );
         self
     }

@@ -35,7 +35,7 @@ fn written(source: &Source, even: bool, row_count: usize) -> Vec<f32> {
     let channels = source.color.channels();
     let mut writer = PngWriter::new(source, SCALE, None).expect("opens");
     if even {
-        writer = writer.with_even_edges();
+        writer = writer.with_even_edges(0.0);
     }
     for first_row in (0..HEIGHT).step_by(row_count) {
         let rows = first_row..(first_row + row_count).min(HEIGHT);

@@ -215,7 +215,8 @@ fn attempt(
     let writer = PngWriter::new(source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
     if evens_edges(options, condition) {
-        writer = writer.with_even_edges();
+        let softness = condition.estimate.map_or(0.0, |read| read.softness);
+        writer = writer.with_even_edges(softness);
     }
     if let Some(faces) = &faces {
         writer = writer.overlaid_by(|first, part| faces.lay_over(first, part));

@@ -9,14 +9,35 @@ use crate::spare::Spare;
 /// Deviations of the Gaussians before the gradients and over their products, and how far they reach, in source pixels. With
 /// a wider one over the products lines that cross are no edge; with a narrower one the course trembles too.
 const INNER: (f32, usize) = (0.7, 2);
-const OUTER: (f32, usize) = (2.2, 6);
+const OUTER: (f32, usize) = (1.6, 5);
 /// Gradient that counts half as an edge: two levels of 8 bits a source pixel.
 const EDGE: f32 = 2.0 / 255.0;
-/// So many of an edge's mean slopes, each of a result pixel, a pixel moves by at half: a corner or the end of a line is no
-/// edge that trembles. At 4x with a third of it RealSR's edges tremble by 0.202 pixels in place of 0.194. At 2x the source
-/// says nearly all of where a line bends: with 3 drawn graphics behind JPEG 90 lost 0.21 dB, with 0.6 0.06.
-const fn slopes(scale: usize) -> f32 {
-    if scale == 2 { 0.6 } else { 3.0 }
+/// Pixels of softness from which on a source says less of where its edges run, and from which on no less than that.
+const SOFT: [f32; 2] = [0.2, 0.35];
+
+/// How freely pixels move, in sharp and in soft pictures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Freedom {
+    /// Power of the coherence: how far there has to be one edge alone. With the 8th in sharp ones, drawn graphics behind
+    /// JPEG 90 lost 0.1 dB and not 0.05.
+    power: f32,
+    /// So many of an edge's mean slopes, each of a result pixel, a pixel moves by at half: a corner or the end of a line is no
+    /// edge that trembles. A sharp source says nearly all of where a line bends, at 2x above all: with 2 there drawn graphics
+    /// behind JPEG 90 lost 0.3 dB, with 0.6 0.05.
+    slopes: f32,
+}
+
+impl Freedom {
+    /// In a picture that reads as soft as that, in source pixels; at `scale`, 2 or 4.
+    pub(super) fn new(softness: f32, scale: usize) -> Self {
+        let soft = ((softness - SOFT[0]) / (SOFT[1] - SOFT[0])).clamp(0.0, 1.0);
+        let between = |sharp: f32, all: f32| sharp + (all - sharp) * soft;
+        let (sharp, all) = if scale == 2 { (0.6, 2.0) } else { (3.0, 12.0) };
+        Self {
+            power: between(16.0, 7.0),
+            slopes: between(sharp, all) / scale as f32,
+        }
+    }
 }
 
 /// What is known of a source pixel's edge.
@@ -24,8 +45,7 @@ const fn slopes(scale: usize) -> f32 {
 pub(super) struct Cell {
     /// Along it: columns and rows, of length 1.
     pub(super) direction: [f32; 2],
-    /// How far one edge alone is there, 0..1: the 12th power of the coherence (with the 8th, drawn graphics behind JPEG 90
-    /// lost 0.1 dB and not 0.05), times what is left of the gradient beside [`EDGE`].
+    /// How far one edge alone is there, 0..1: a power of the coherence, times what is left of the gradient beside [`EDGE`].
     pub(super) share: f32,
     /// Square of how far a pixel's brightness may move.
     pub(super) limit: f32,
@@ -34,7 +54,7 @@ pub(super) struct Cell {
 /// The structure tensor of a picture (Bigun and Granlund 1987), as its rows come.
 pub(super) struct Course {
     height: usize,
-    scale: usize,
+    freedom: Freedom,
     inner: Vec<f32>,
     outer: Vec<f32>,
     /// Brightness, blurred across; blurred both ways; the squares of its gradients across and down and their product, one
@@ -46,10 +66,10 @@ pub(super) struct Course {
 }
 
 impl Course {
-    pub(super) fn new(height: usize, scale: usize) -> Self {
+    pub(super) fn new(height: usize, freedom: Freedom) -> Self {
         Self {
             height,
-            scale,
+            freedom,
             inner: taps(INNER),
             outer: taps(OUTER),
             brightness: Ring::new(),
@@ -80,7 +100,7 @@ impl Course {
                     &self.outer,
                     &mut sums,
                 );
-                fill(cells.next(), &sums, self.scale);
+                fill(cells.next(), &sums, self.freedom);
                 spare.keep([sums]);
                 self.next += 1;
                 return true;
@@ -180,24 +200,29 @@ fn across(row: &[f32], taps: &[f32], blurred: &mut Vec<f32>, spare: &mut Spare) 
 }
 
 /// Cells of the sums of squares and products, one after the other.
-fn fill(cells: &mut Vec<Cell>, sums: &[f32], scale: usize) {
+fn fill(cells: &mut Vec<Cell>, sums: &[f32], freedom: Freedom) {
     let (xx, rest) = sums.split_at(sums.len() / 3);
     let (yy, xy) = rest.split_at(xx.len());
     let tensors = xx.iter().zip(yy).zip(xy);
-    cells.extend(tensors.map(|((xx, yy), xy)| cell([*xx, *yy, *xy], scale)));
+    cells.extend(tensors.map(|((xx, yy), xy)| cell([*xx, *yy, *xy], freedom)));
 }
 
 #[inline]
-fn cell([xx, yy, xy]: [f32; 3], scale: usize) -> Cell {
+fn cell(
+    [xx, yy, xy]: [f32; 3],
+    Freedom {
+        power: shape,
+        slopes,
+    }: Freedom,
+) -> Cell {
     let (turned, other, power) = (xx - yy, 2.0 * xy, xx + yy);
     let size = (turned * turned + other * other).sqrt() + 1e-12;
     let half = |cosine: f32| ((1.0 + cosine) * 0.5).max(0.0).sqrt();
     let sine = half(-turned / size).copysign(other);
     let coherence = (size / (power + 1e-9)).min(1.0);
-    let slopes = slopes(scale) / scale as f32;
     Cell {
         direction: [-sine, half(turned / size)],
-        share: coherence.powi(12) * power / (power + EDGE * EDGE),
+        share: coherence.powf(shape) * power / (power + EDGE * EDGE),
         limit: power * slopes * slopes,
     }
 }

@@ -19,11 +19,21 @@ fn edge(tremble: f32) -> Vec<f32> {
     (0..WIDTH * HEIGHT).map(at).collect()
 }
 
-/// What comes of a result of `width` pixels a row.
+/// What comes of a result of `width` pixels a row, of a sharp source.
 fn laid(made: &[f32], width: usize, channels: usize, scale: usize) -> Vec<f32> {
+    laid_softly(made, width, channels, scale, 0.0)
+}
+
+fn laid_softly(
+    made: &[f32],
+    width: usize,
+    channels: usize,
+    scale: usize,
+    softness: f32,
+) -> Vec<f32> {
     let samples = width * channels * scale;
     let size = [width / scale, made.len() / samples];
-    let mut edges = Edges::new(size, channels, scale).expect("narrow enough");
+    let mut edges = Edges::new(size, channels, scale, softness).expect("narrow enough");
     let mut all = Vec::new();
     for group in made.chunks_exact(samples) {
         let means = shrunk(group, channels, scale, &mut Spare::default());
@@ -70,18 +80,27 @@ fn a_trembling_edge_lies_straighter_and_a_straight_one_as_it_was() {
 fn steps_are_those_that_the_looks_are_measured_by() {
     let made = edge(1.5);
     let known = [
-        (4, 10, 37, -0.01118),
-        (4, 40, 47, -0.03064),
-        (4, 55, 52, 0.02899),
-        (4, 79, 60, 0.0),
-        (4, 3, 3, 0.0),
-        (2, 10, 37, -0.0068),
-        (2, 40, 50, -0.00501),
-        (2, 55, 52, 0.00663),
+        (4, 0.0, 10, 37, -0.01311),
+        (4, 0.0, 40, 47, -0.02897),
+        (4, 0.0, 55, 52, 0.02495),
+        (4, 0.0, 79, 60, 0.0),
+        (4, 0.0, 3, 3, 0.0),
+        (4, 0.275, 40, 47, -0.04069),
+        (4, 0.6, 10, 37, -0.02565),
+        (4, 0.6, 40, 47, -0.05221),
+        (4, 0.6, 55, 52, 0.04413),
+        (2, 0.0, 10, 37, -0.01034),
+        (2, 0.0, 40, 50, -0.00775),
+        (2, 0.0, 55, 52, 0.00859),
+        (2, 0.6, 40, 50, -0.01161),
     ];
-    for (scale, y, x, step) in known {
-        let found = laid(&made, WIDTH, 1, scale)[y * WIDTH + x] - made[y * WIDTH + x];
-        assert!((found - step).abs() < 3e-4, "{scale} {y} {x}: {found}");
+    for (scale, softness, y, x, step) in known {
+        let found =
+            laid_softly(&made, WIDTH, 1, scale, softness)[y * WIDTH + x] - made[y * WIDTH + x];
+        assert!(
+            (found - step).abs() < 3e-4,
+            "{scale} {softness} {y} {x}: {found}"
+        );
     }
 }
 
@@ -117,7 +136,7 @@ fn rows_go_on_as_soon_as_all_that_they_reach_is_there_and_every_size_comes_out_w
             .collect();
         assert_eq!(laid(&made, width * 4, 1, 4).len(), made.len());
     }
-    let mut edges = Edges::new([16, 100], 1, 2).expect("narrow enough");
+    let mut edges = Edges::new([16, 100], 1, 2, 0.0).expect("narrow enough");
     let mut came = 0;
     for group in 0..100 {
         let mut take = |_: &[f32], _, _: &mut Spare| {
@@ -150,6 +169,6 @@ fn flat_places_stay_to_the_bit_and_what_is_no_number_harms_nothing() {
 
 #[test]
 fn too_wide_a_picture_keeps_its_edges_and_too_narrow_a_one() {
-    let laid = [15, 16, 4_096, 4_097].map(|width| Edges::new([width, 3], 3, 4).is_some());
+    let laid = [15, 16, 4_096, 4_097].map(|width| Edges::new([width, 3], 3, 4, 0.0).is_some());
     assert_eq!(laid, [false, true, true, false]);
 }
