@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from test_detail import RECIPE
-from upscale_training.apart import NOISE, WEIGHTS, ApartRun, textured
+from upscale_training.apart import NOISE, ApartRun, textured
 from upscale_training.condition import source_inputs
 from upscale_training.data import Pictures
 from upscale_training.detail import Photos
 from upscale_training.mixture import Group
-from upscale_training.straight import taught
 
 TAUGHT = replace(RECIPE, contrast=0.0)
 
@@ -31,8 +30,6 @@ def test_photographs_are_taught_by_the_start_and_all_else_by_the_restoring_netwo
     assert run.loss(restored, photos) > 0.9
     assert run.loss(crisp, group) > 0.01
     assert ApartRun(replace(TAUGHT, comb=0.1), "cpu").loss(crisp, photos) > 0.0
-    other = ApartRun(replace(TAUGHT, teacher=str(WEIGHTS / "restore-x2.safetensors")), "cpu")
-    assert (other.taught(other.crisp_teacher, group) == restored).all()
 
 
 def test_steady_asks_for_lines_as_in_noisy_pictures_and_for_texture_as_read():
@@ -51,21 +48,6 @@ def test_steady_asks_for_lines_as_in_noisy_pictures_and_for_texture_as_read():
     noisy[NOISE] = source_inputs(20.0, 0.0)[0]
     group = Group(small, line, noisy)
     assert (run.crisp(group) == run.taught(run.crisp_teacher, group)).all()
-
-
-def test_straight_asks_for_the_straightened_answer_and_most_of_it_on_edges():
-    run, clean = ApartRun(replace(TAUGHT, straight=4.0), "cpu"), torch.full((1, 3, 64, 64), 0.2)
-    clean[..., 32:] = 0.8
-    group = Photos(torch.nn.functional.avg_pool2d(clean, 2), clean, torch.zeros(6))
-    asked, counts = run.asked(group)
-    assert (asked == taught(run.crisp(group), clean)[0]).all()
-    assert counts[..., 32].min() > 1.9 * counts[..., :8].max()
-    assert (counts.square().mean() - 1.0).abs() < 1e-5
-    assert run.loss(asked, group) == 0.0
-    on_edge, beside = asked.clone(), asked.clone()
-    on_edge[..., 31:33] += 0.1
-    beside[..., 1:3] += 0.1
-    assert run.loss(on_edge, group) > 4.0 * run.loss(beside, group)
 
 
 def test_texture_is_neither_an_edge_nor_grain():

@@ -1,14 +1,12 @@
 """Keeps what crisp layers do to photographs and takes back what they do to pages: `python -m upscale_training.apart
 CONFIG --data FOLDER`.
 
-Two finished networks are the teachers: on photographs and art `teacher` of the recipe, or else the network that it
-starts from, on all else the restoring network that ships. No critic and no contrast: a teacher's answer is the same
-each time, so the rates may be those of a young network. look_gates.py says whether what comes of it may ship.
+Two finished networks are the teachers: on photographs and art the one that the recipe starts from, on all else the
+restoring network that ships. No critic and no contrast: a teacher's answer is the same each time, so the rates may be
+those of a young network. look_gates.py says whether what comes of it may ship.
 With `steady` in the recipe the first teacher answers twice, the second time for pictures of that much noise: lines are
 straight then and flat places clean, but grass, bark and cloth are smooth. What is taught is the second answer where the
 original has lines or nothing, the first where it has texture. A network can tell them apart by the source.
-With `straight` that answer is averaged along the original's straight edges, made as steep as they are, and rid of what
-flat places of the original do not have (straight.py).
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from . import straight
 from .condition import source_inputs
 from .data import Pictures
 from .degrade import blur
@@ -53,33 +50,22 @@ class ApartRun(DetailRun):
         super().__init__(recipe, device, compiled)
         if recipe.critic or recipe.contrast:
             raise ValueError("two teachers ask for neither a critic nor contrast: leave them out of the recipe")
-        teacher = load(Path(recipe.teacher))[0] if recipe.teacher else copy.deepcopy(self.network)
-        self.crisp_teacher = teacher.requires_grad_(False)
+        self.crisp_teacher = copy.deepcopy(self.network).requires_grad_(False)
         self.restoring = load(WEIGHTS / f"restore-x{recipe.scale}.safetensors")[0].requires_grad_(False)
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         restored = self.taught(self.restoring, group)
         if isinstance(group, Photos):
-            asked, counts = self.asked(group)
-            unlike = (squares(counts * (output - asked)) / (squares(asked - restored) + ALIKE)).mean()
+            crisp = self.crisp(group)
+            unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
             spectra = standing_out(output.float()), standing_out(group.clean)
             return unlike + self.recipe.comb * comb(*spectra, self.recipe.scale).mean()
         error = squares(restored - group.clean) + EXACT
         further = (squares(output - restored) / error).mean()
         return PAGES * 0.5 * (further + ((squares(output - group.clean) + EXACT) / error).log().mean())
 
-    def asked(self, group: Group) -> tuple[Tensor, Tensor]:
-        """What photographs are taught, and the root of how much each place counts."""
-        crisp = self.crisp(group)
-        if not self.recipe.straight:
-            return crisp, crisp.new_ones(())
-        asked, share = straight.taught(crisp, group.clean)
-        counts = 1.0 + self.recipe.straight * share
-        # One in the mean: pages count for as much as without. With the sum their drawings lost .1 to .28 dB.
-        return asked, (counts / counts.mean()).sqrt()
-
     def crisp(self, group: Group) -> Tensor:
-        """The first teacher's answer to photographs, with `steady` its two answers by what is there."""
+        """What photographs are taught: the first teacher's answer, with `steady` its two answers by what is there."""
         read = self.taught(self.crisp_teacher, group)
         if not self.recipe.steady:
             return read

@@ -1,5 +1,5 @@
 """Edges evened along their own course, as the service does (`upscale_image/src/edges.rs`): what a network draws of a
-noisy, soft or staircased edge trembles around its course; averaged along that it lies straight, 2 to 3 % less steep.
+noisy, soft or staircased edge trembles around its course; averaged along that it lies straight, 3 to 6 % less steep.
 
 Where edges run is read from the result shrunk to the source's size, whose cells are the source's pixels. straight.py
 measures by the original instead; nothing here sees one.
@@ -28,7 +28,7 @@ INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.1, 3.5
 STEPS = 6
 # Gradient that counts half; pixels of softness between which a picture becomes soft; for sharp and for soft ones the
 # power of the coherence and how many of an edge's mean slopes a pixel moves by at half.
-EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), (16.0, 7.0), {2: (0.6, 2.0), 4: (3.0, 12.0)}
+EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), (16.0, 7.0), {2: (0.6, 2.0), 4: (3.0, 15.0)}
 # Shares below this are none.
 LEAST = 1.0 / 16.0
 

@@ -27,9 +27,7 @@ class Recipe:
     `comb`, what a factor of e more power at the input's own frequencies costs; `lines`, what any other line in the
     spectrum costs; `weave`, what a factor of e more of the finest detail than `start_from` draws does;
     `critic`, what its judgement counts; `sharpen`, how much of an unsharp mask the photographs asked for have;
-    `teacher`, the weight file that apart.py asks for photographs where it is not `start_from`;
-    `steady`, levels of noise for which apart.py asks its first teacher again; `straight`, how much more the straight
-    edges count there, which are then taught straightened.
+    `steady`, levels of noise for which apart.py asks its first teacher again.
     """
 
     name: str
@@ -73,9 +71,7 @@ class Recipe:
     weave: float = 0.0
     critic: float = 0.0
     sharpen: float = 0.0
-    teacher: str = ""
     steady: float = 0.0
-    straight: float = 0.0
     bf16_share: float = 0.0
     checkpoint_seconds: int = 90
 

@@ -23,31 +23,6 @@ STEPS, STRIDE, ALONG = 8, 3.3, 14.0
 # How far an edge of the original may itself lie from its own course to count half as straight, output pixels, and the
 # gradient in 0..1 a pixel that is none.
 OWN, NONE = 0.6, 0.004
-# Deviation of the Gaussian, in output pixels, that parts detail from what lies under it; contrast of detail that counts
-# as none, and half as flat: a level and a half; how many times steeper an edge is made at most.
-DETAIL, FAINT, FLAT, STEEPER = 3.0, 0.001, 0.006, 3.0
-
-
-def taught(picture: Tensor, clean: Tensor) -> tuple[Tensor, Tensor]:
-    """RGB [n, 3, h, w] in 0..1 with its edges as straight and as steep as those of the original, and as little in its
-    flat places; and where there are straight edges: [n, 1, h, w] in 0..1."""
-    even, own, share = straightened(picture, clean)
-    asked = contrast(own)
-    steep = (asked / contrast(luma(even))).clamp(1.0, STEEPER)
-    asked = contrast(luma(clean))
-    less = (asked / contrast(luma(picture))).clamp(max=1.0)
-    flat = FLAT**2 / (asked.square() + FLAT**2)
-    picture = picture + flat * (less - 1.0) * detail(luma(picture))
-    return torch.lerp(picture, even + (steep - 1.0) * detail(luma(even)), share), share
-
-
-def contrast(plane: Tensor) -> Tensor:
-    """Of the detail of luma planes [n, 1, h, w], around each place."""
-    return (blurred(detail(plane).square(), DETAIL) + FAINT**2).sqrt()
-
-
-def detail(plane: Tensor) -> Tensor:
-    return plane - blurred(plane, DETAIL)
 
 
 def straightened(picture: Tensor, clean: Tensor) -> tuple[Tensor, Tensor, Tensor]:

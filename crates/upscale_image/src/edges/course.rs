@@ -32,7 +32,7 @@ impl Freedom {
     pub(super) fn new(softness: f32, scale: usize) -> Self {
         let soft = ((softness - SOFT[0]) / (SOFT[1] - SOFT[0])).clamp(0.0, 1.0);
         let between = |sharp: f32, all: f32| sharp + (all - sharp) * soft;
-        let (sharp, all) = if scale == 2 { (0.6, 2.0) } else { (3.0, 12.0) };
+        let (sharp, all) = if scale == 2 { (0.6, 2.0) } else { (3.0, 15.0) };
         Self {
             power: between(16.0, 7.0),
             slopes: between(sharp, all) / scale as f32,
