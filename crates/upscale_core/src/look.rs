@@ -31,8 +31,8 @@ impl Look {
     }
 
     /// Share of the crisper weights in its network, 0..1. They were asked for straight edges steeper than the original's; 0.78
-    /// of those at 4x reach 0.67 to 0.90 of its steepness. With those of `Natural` SSIM on pairs from real cameras stays within
-    /// 0.004 of `Faithful`, and fine detail is 0.68 of the original's at 4x; with 0.48 it is 0.70, but faces are judged beside it
+    /// of those at 4x reach 0.65 to 0.90 of its steepness. With those of `Natural` SSIM on pairs from real cameras stays within
+    /// 0.004 of `Faithful`, and fine detail is 0.66 of the original's at 4x; more of them bring it nearer to 0.7, but faces are judged beside it
     /// (`training/upscale_training/look_gates.py`). They were taught to leave pages alone: all of those at 2x take at most
     /// 0.1 dB of drawn ones.
     #[must_use]
