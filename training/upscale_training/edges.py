@@ -49,24 +49,24 @@ def steps(plane: Tensor, scale: int, softness: float = NONE) -> Tensor:
     """By how much each pixel of brightness [1, 1, h, w] in 0..1 becomes brighter."""
     sharp, soft = (source_inputs(0.0, pixels)[1] for pixels in SOFT)
     share = min(1.0, max(0.0, (softness - sharp) / (soft - sharp)))
-    power, slopes = (first + (last - first) * share for first, last in (POWER, SLOPES[scale]))
-    cells = course(functional.avg_pool2d(plane, scale), power, slopes / scale)
+    exponent, slopes = (first + (last - first) * share for first, last in (POWER, SLOPES[scale]))
+    cells = course(functional.avg_pool2d(plane, scale), exponent, slopes / scale)
     share, limit = (drawn_out(cells[:, index : index + 1], scale) for index in (2, 3))
     step = (average(plane, cells[:, :3], scale) - plane) * torch.where(share < LEAST, 0.0, share)
     return step * limit / (limit + step.square() + 1e-9)
 
 
-def course(small: Tensor, shape: float, slopes: float) -> Tensor:
+def course(small: Tensor, exponent: float, slopes: float) -> Tensor:
     """Of brightness [1, 1, h, w] each cell's direction along the edge, x and y of length 1, how far one edge alone is
     there, 0..1, and the square of how far a pixel may move, by so many slopes: [1, 4, h, w]. Structure tensor (Bigun,
-    Granlund 1987); `shape` is the power of its coherence."""
+    Granlund 1987); `exponent` is that of its coherence."""
     across, down = gradients(blurred(small, *INNER))
     xx, yy, xy = (blurred(one, *OUTER) for one in (across.square(), down.square(), across * down))
     turned, other, power = xx - yy, 2.0 * xy, xx + yy
     size = (turned.square() + other.square()).sqrt() + 1e-12
     cosine = ((1.0 + turned / size) * 0.5).clamp(min=0.0).sqrt()
     sine = ((1.0 - turned / size) * 0.5).clamp(min=0.0).sqrt() * torch.where(other < 0.0, -1.0, 1.0)
-    share = (size / (power + 1e-9)).clamp(max=1.0) ** shape * power / (power + EDGE**2)
+    share = (size / (power + 1e-9)).clamp(max=1.0) ** exponent * power / (power + EDGE**2)
     return torch.cat([-sine, cosine, share, power * slopes**2], dim=1)
 
 

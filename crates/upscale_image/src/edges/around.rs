@@ -12,7 +12,7 @@ const STEPS: usize = 6;
 const STRIDE: f32 = 1.1;
 const ALONG: f32 = 3.5;
 
-/// Lines of a block at 4x, and one more.
+/// Lines that a block at 4x lies between.
 const LINES_MAX: usize = 5;
 
 /// One number for each result pixel of a source pixel, of which there are `S` times `S`.
@@ -143,7 +143,7 @@ impl<'a, const S: usize> Around<'a, S> {
         let (column, row) = (x as usize, y.floor());
         let (across, down) = (x - column as f32, y - row);
         let last = self.rows.len() as isize - 1;
-        // One more than there are of the block, at 4x; with all of them side by side they go into few wide vectors.
+        // S + 1 lines, for each row of the block lies between two. Side by side they fill a few wide vectors.
         let (mut left, mut right) = ([[0.0; S]; LINES_MAX], [[0.0; S]; LINES_MAX]);
         for (index, (left, right)) in left.iter_mut().zip(&mut right).enumerate().take(S + 1) {
             let row = (row as isize + index as isize).clamp(0, last) as usize;

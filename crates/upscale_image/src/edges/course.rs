@@ -18,9 +18,9 @@ const SOFT: [f32; 2] = [0.2, 0.35];
 /// How freely pixels move, in sharp and in soft pictures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Freedom {
-    /// Power of the coherence: how far there has to be one edge alone. With the 8th in sharp ones, drawn graphics behind
+    /// Of the coherence: how far there has to be one edge alone. With the 8th in sharp ones, drawn graphics behind
     /// JPEG 90 lost 0.1 dB and not 0.05.
-    power: f32,
+    exponent: f32,
     /// So many of an edge's mean slopes, each of a result pixel, a pixel moves by at half: a corner or the end of a line is no
     /// edge that trembles. A sharp source says nearly all of where a line bends, at 2x above all: with 2 there drawn graphics
     /// behind JPEG 90 lost 0.3 dB, with 0.6 0.05.
@@ -34,7 +34,7 @@ impl Freedom {
         let between = |sharp: f32, all: f32| sharp + (all - sharp) * soft;
         let (sharp, all) = if scale == 2 { (0.6, 2.0) } else { (3.0, 15.0) };
         Self {
-            power: between(16.0, 7.0),
+            exponent: between(16.0, 7.0),
             slopes: between(sharp, all) / scale as f32,
         }
     }
@@ -208,13 +208,7 @@ fn fill(cells: &mut Vec<Cell>, sums: &[f32], freedom: Freedom) {
 }
 
 #[inline]
-fn cell(
-    [xx, yy, xy]: [f32; 3],
-    Freedom {
-        power: shape,
-        slopes,
-    }: Freedom,
-) -> Cell {
+fn cell([xx, yy, xy]: [f32; 3], Freedom { exponent, slopes }: Freedom) -> Cell {
     let (turned, other, power) = (xx - yy, 2.0 * xy, xx + yy);
     let size = (turned * turned + other * other).sqrt() + 1e-12;
     let half = |cosine: f32| ((1.0 + cosine) * 0.5).max(0.0).sqrt();
@@ -222,7 +216,7 @@ fn cell(
     let coherence = (size / (power + 1e-9)).min(1.0);
     Cell {
         direction: [-sine, half(turned / size)],
-        share: coherence.powf(shape) * power / (power + EDGE * EDGE),
+        share: coherence.powf(exponent) * power / (power + EDGE * EDGE),
         limit: power * slopes * slopes,
     }
 }
