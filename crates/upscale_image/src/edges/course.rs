@@ -18,12 +18,12 @@ const SOFT: [f32; 2] = [0.2, 0.35];
 /// How freely pixels move, in sharp and in soft pictures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Freedom {
-    /// Of the coherence: how far there has to be one edge alone. With the 8th in sharp ones, drawn graphics behind
-    /// JPEG 90 lost 0.1 dB and not 0.05.
+    /// Of the coherence: how far there has to be one edge alone. With the 12th in sharp ones, drawn graphics behind JPEG 90
+    /// lost 0.027 dB at 4x and not 0.018.
     exponent: f32,
     /// So many of an edge's mean slopes, each of a result pixel, a pixel moves by at half: a corner or the end of a line is no
-    /// edge that trembles. A sharp source says nearly all of where a line bends, at 2x above all: with 2 there drawn graphics
-    /// behind JPEG 90 lost 0.3 dB, with 0.6 0.05.
+    /// edge that trembles. A sharp source says nearly all of where a line bends, at 2x above all: with 2 and
+    /// the 6th power drawn graphics behind JPEG 90 lost 0.34 dB there, with 0.6 and the 16th 0.04.
     slopes: f32,
 }
 
