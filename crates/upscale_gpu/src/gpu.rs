@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use wgpu::{
@@ -14,7 +14,7 @@ use wgpu::{
 };
 
 use crate::{
-    adapters::{AdapterFacts, enumerate, facts, ready},
+    adapters::{AdapterFacts, AdapterKind, enumerate, facts, ready},
     error::GpuError,
     packed::{INPUTS_MAX, JOINS_MAX},
     programs::Programs,
@@ -24,8 +24,17 @@ const CONVOLVE: &str = include_str!("kernels/convolve.wgsl");
 const FRAME: &str = include_str!("kernels/frame.wgsl");
 const STORED_F32: &str = include_str!("kernels/stored_f32.wgsl");
 const STORED_F16: &str = include_str!("kernels/stored_f16.wgsl");
-/// What is waited for takes milliseconds on a device, and a second or two on a driver that computes on the processor.
+/// What is waited for takes milliseconds on a device.
 const HANG: Duration = Duration::from_secs(10);
+/// A driver that computes on the processor took 8 s for what a device has done at once, on two cores with nothing else to do.
+const HANG_OF_SOFTWARE: Duration = Duration::from_secs(60);
+/// Multiply-accumulates that are handed over at a time: thousandths of a second of a device. A driver ends what takes too long,
+/// and what was handed over cannot be cancelled.
+const MACS_AT_A_TIME: usize = 2 << 30;
+/// Half a second of two cores.
+const MACS_AT_A_TIME_OF_SOFTWARE: usize = 1 << 28;
+/// How often the caller of a picture is asked, and so hears, whether it goes on.
+const SIGN_EVERY: Duration = Duration::from_millis(250);
 /// The most that the maps may take: more makes tiles larger that are large enough.
 const ARENA_BYTES_MAX: u64 = 2 << 30;
 
@@ -174,20 +183,50 @@ impl Gpu {
         self.check().map(|()| buffer)
     }
 
-    /// Waits until the device has done that.
+    fn is_software(&self) -> bool {
+        self.facts.kind == AdapterKind::Software
+    }
+
+    /// Multiply-accumulates to hand over at a time.
+    pub(crate) fn macs_at_a_time(&self) -> usize {
+        if self.is_software() {
+            return MACS_AT_A_TIME_OF_SOFTWARE;
+        }
+        MACS_AT_A_TIME
+    }
+
+    /// Waits until the device has done that, and asks `cancelled` meanwhile.
     ///
     /// # Errors
-    /// [`GpuError::Failed`] where it takes too long.
-    pub(crate) fn wait(&self, submission: SubmissionIndex) -> Result<(), GpuError> {
-        let waited = self.device.poll(PollType::Wait {
-            submission_index: Some(submission),
-            timeout: Some(HANG),
-        });
-        self.check()?;
-        waited.map(|_| ()).map_err(|_| {
-            let seconds = HANG.as_secs();
-            GpuError::Failed(format!("it did not answer for {seconds} seconds"))
-        })
+    /// [`GpuError::Cancelled`]; [`GpuError::Failed`] where it takes too long.
+    pub(crate) fn wait(
+        &self,
+        submission: SubmissionIndex,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), GpuError> {
+        let hang = if self.is_software() {
+            HANG_OF_SOFTWARE
+        } else {
+            HANG
+        };
+        let began = Instant::now();
+        while began.elapsed() < hang {
+            let waited = self.device.poll(PollType::Wait {
+                submission_index: Some(submission.clone()),
+                timeout: Some(SIGN_EVERY),
+            });
+            self.check()?;
+            if waited.is_ok() {
+                return Ok(());
+            }
+            if cancelled() {
+                return Err(GpuError::Cancelled);
+            }
+        }
+        let seconds = hang.as_secs();
+        Err(GpuError::Failed(format!(
+            "it did not answer for {seconds} seconds"
+        )))
     }
 
     /// The kernel, made when it is first asked for.

@@ -17,9 +17,6 @@ use crate::{
     steps::{STEP_BYTES, Step, Steps},
 };
 
-/// Multiply-accumulates that are handed to the device at a time: thousandths of a second of a device, a second of a
-/// driver that computes on the processor. A driver ends what takes too long, and what was handed over cannot be cancelled.
-const MACS_AT_A_TIME: usize = 2 << 30;
 /// Below this side of its tiles a network computes what lies around them many times over.
 const TILE_SIDE_MIN: usize = 16;
 /// Above it there is nothing to gain, and a device counts its workgroups in 16 bits.
@@ -270,7 +267,7 @@ impl<'a> Running<'a> {
             self.compute(section, tile, Some(area), cancelled)?;
             first_row = area.y;
             samples.resize(area.height * row_samples, 0.0);
-            self.take(area, &mut samples, row_samples)?;
+            self.take(area, &mut samples, row_samples, cancelled)?;
         }
         Ok((first_row, samples))
     }
@@ -321,16 +318,16 @@ impl<'a> Running<'a> {
             if cancelled() {
                 return Err(GpuError::Cancelled);
             }
-            let count = at_a_time(&all[first..]);
+            let count = at_a_time(&all[first..], self.gpu.macs_at_a_time());
             let is_end = first + count == all.len();
             let next = self.submit(first, &all[first..first + count], result.filter(|_| is_end))?;
             // The device has the next ones while the last are waited for.
             if let Some(before) = running.replace(next) {
-                self.gpu.wait(before)?;
+                self.gpu.wait(before, cancelled)?;
             }
             first += count;
         }
-        running.map_or(Ok(()), |last| self.gpu.wait(last))
+        running.map_or(Ok(()), |last| self.gpu.wait(last, cancelled))
     }
 
     fn write(&self, steps: &[Step]) {
@@ -370,13 +367,19 @@ impl<'a> Running<'a> {
     }
 
     /// Copies the pixels `area`, which the device has made, into their place in whole rows.
-    fn take(&self, area: Area, samples: &mut [f32], row_samples: usize) -> Result<(), GpuError> {
+    fn take(
+        &self,
+        area: Area,
+        samples: &mut [f32],
+        row_samples: usize,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), GpuError> {
         let channels = self.source.channels();
         let bytes = (area.pixels() * channels * 4) as u64;
         let slice = self.back.slice(..bytes.next_multiple_of(8));
         slice.map_async(MapMode::Read, |_| ());
         let nothing = self.gpu.queue.submit([]);
-        self.gpu.wait(nothing)?;
+        self.gpu.wait(nothing, cancelled)?;
         let mapped = slice.get_mapped_range();
         let mapped =
             mapped.map_err(|e| GpuError::Failed(format!("its result cannot be read: {e}")))?;
@@ -394,12 +397,12 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How many steps are handed over together: one at least.
-fn at_a_time(steps: &[Step]) -> usize {
+/// How many steps are handed over together: one at least, and of no more than `most` multiply-accumulates.
+fn at_a_time(steps: &[Step], most: usize) -> usize {
     let mut macs = 0;
     let fit = steps.iter().take_while(|step| {
         macs += step.macs;
-        macs <= MACS_AT_A_TIME
+        macs <= most
     });
     fit.count().max(1)
 }

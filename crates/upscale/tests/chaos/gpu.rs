@@ -30,7 +30,7 @@ fn a_gpu_process_that_dies_or_hangs_at_any_moment_loses_no_task_and_doubles_none
     let flags = ["--metrics-listen", "127.0.0.1:0", "--workers", "2"];
     let mut world = World::start_with(&[&flags[..], &["--device", "gpu:0"]].concat());
     let customer = world.customer("200");
-    let url = world.picture("/worthy.png", 150, 140);
+    let url = world.picture("/worthy.png", 80, 70);
     let mut fallbacks = Vec::new();
     for round in 0..rounds {
         wait_for("the GPU's process", || device(&world, "up") == 1.0);

@@ -6,13 +6,17 @@ use upscale_image::Source;
 use super::{FallbackLevel, PictureOptions, PipelineError, Upscaled, attempt, engine_options};
 use crate::DeviceUse;
 
+/// Multiply-accumulates of pictures that are worth handing over. The GPU of tests is Mesa's lavapipe, which takes two slow
+/// cores 17 s for that many: a debug build hands over an eighth.
+const WORTHY_MACS: u64 = MACS_OF_A_MOMENT as u64 / if cfg!(debug_assertions) { 8 } else { 1 };
+
 pub(super) fn by_levels(
     source: &Source,
     options: &PictureOptions<'_>,
     progress: &mut dyn FnMut(f64),
 ) -> Result<Upscaled, PipelineError> {
     let mut device = DeviceUse::None;
-    if options.device.is_some() && macs(source, options)? >= MACS_OF_A_MOMENT as u64 {
+    if options.device.is_some() && macs(source, options)? >= WORTHY_MACS {
         match attempt(source, options, FallbackLevel::Device, progress) {
             Ok(upscaled) => {
                 return Ok(Upscaled {
