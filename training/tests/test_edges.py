@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from upscale_training.condition import NONE, source_inputs
-from upscale_training.edges import evened, steps
+from upscale_training.edges import amount, evened, sharpened, steps
 
 HEIGHT, WIDTH = 80, 96
 
@@ -30,10 +30,10 @@ def edge(tremble: float) -> Tensor:
         (4, 0.0, 55, 52, 0.02495),
         (4, 0.0, 79, 60, 0.0),
         (4, 0.0, 3, 3, 0.0),
-        (4, 0.275, 40, 47, -0.04114),
-        (4, 0.6, 10, 37, -0.0257),
-        (4, 0.6, 40, 47, -0.05263),
-        (4, 0.6, 55, 52, 0.04439),
+        (4, 0.275, 40, 47, -0.04586),
+        (4, 0.6, 10, 37, -0.03267),
+        (4, 0.6, 40, 47, -0.06353),
+        (4, 0.6, 55, 52, 0.05377),
         (2, 0.0, 10, 37, -0.01034),
         (2, 0.0, 40, 50, -0.00775),
         (2, 0.0, 55, 52, 0.00859),
@@ -44,6 +44,22 @@ def test_steps_are_the_services(scale: int, softness: float, y: int, x: int, ste
     """The numbers stand in upscale_image/src/edges/tests.rs as well."""
     made = steps(edge(1.5)[None, None], scale, source_inputs(0.0, softness)[1])
     assert float(made[0, 0, y, x]) == pytest.approx(step, abs=3e-4)
+
+
+@pytest.mark.parametrize(("y", "x", "step"), [(10, 5, 0.0), (16, 24, -0.0084), (16, 26, 0.011), (0, 42, -0.01998)])
+def test_pictures_are_sharpened_as_the_service_does_it(y: int, x: int, step: float):
+    """The numbers stand in upscale_image/src/sharpen/tests.rs as well."""
+    down, across = torch.meshgrid(torch.arange(32).float(), torch.arange(48).float(), indexing="ij")
+    made = 0.1 + 0.5 * ((across - 20.0 - 0.3 * down) / 1.2).sigmoid() + 0.2 * (-0.5 * (across - 40.0) ** 2).exp()
+    made[10, 5] += 0.4
+    sharp = sharpened(made[None, None], 0.8)[0, 0]
+    assert float(sharp[y, x] - made[y, x]) == pytest.approx(step, abs=1e-5)
+
+
+def test_crisp_sharpens_more_than_natural_and_soft_pictures_most():
+    soft, sharp = (source_inputs(0.0, pixels)[1] for pixels in (0.5, 0.1))
+    assert amount("natural", 4, sharp) == amount("natural", 4, soft) < amount("crisp", 4, sharp)
+    assert amount("crisp", 4, sharp) < amount("crisp", 4, soft) and not amount("crisp", 2, soft)
 
 
 def test_what_has_no_edge_stays_and_what_trembles_comes_nearer_to_its_course():

@@ -22,7 +22,10 @@ UNKNOWN = (0.0, 0.0, 0.0, 0.0)
 SILENT, NONE = 0.0, 0.2
 # Pixels of softness that a look adds to what its network is told (`Condition::for_look` of upscale_core): for pictures
 # with less noise than QUIET, in levels; nothing at the first of SOFT and from the last on, all between the others.
-ADDED_SOFTNESS = {"faithful": 0.0, "natural": 0.08, "crisp": 0.16}
+ADDED_SOFTNESS = {
+    2: {"faithful": 0.0, "natural": 0.08, "crisp": 0.16},
+    4: {"faithful": 0.0, "natural": 0.06, "crisp": 0.06},
+}
 QUIET, SOFT = 1.25, (0.2, 0.35, 0.6, 0.72)
 # Levels of noise and pixels of softness from which on a picture is restored, as in upscale_core/src/condition.rs; then
 # the noise, in levels, that soft lossless pictures without noise count as.
@@ -79,7 +82,7 @@ def told_in(look: str, condition: tuple[float, ...], scale: int) -> tuple[float,
     if tuple(file) == CLEAN and softness >= source_inputs(0.0, RESTORED_SOFTNESS_MIN)[1]:
         file, noise = UNKNOWN if scale == 4 else CLEAN, source_inputs(CAMERA_NOISE, 0.0)[0]
     share = min(1.0, (softness - nothing) / (rising - nothing), (none - softness) / (none - falling))
-    return (*file, noise, softness + (source_inputs(0.0, ADDED_SOFTNESS[look])[1] - NONE) * max(0.0, share))
+    return (*file, noise, softness + (source_inputs(0.0, ADDED_SOFTNESS[scale][look])[1] - NONE) * max(0.0, share))
 
 
 @torch.no_grad()

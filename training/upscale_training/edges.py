@@ -1,5 +1,6 @@
-"""Edges evened along their own course, as the service does (`upscale_image/src/edges.rs`): what a network draws of a
-noisy, soft or staircased edge trembles around its course; averaged along that it lies straight, 3 to 6 % less steep.
+"""What the service does to a network's picture in the finer looks: it sharpens it (`upscale_image/src/sharpen.rs`) and
+lays its edges on their own course (`upscale_image/src/edges.rs`). What a network draws of a noisy, soft or staircased
+edge trembles around its course; averaged along that it lies straight, 3 to 6 % less steep.
 
 Where edges run is read from the result shrunk to the source's size, whose cells are the source's pixels. straight.py
 measures by the original instead; nothing here sees one.
@@ -28,29 +29,60 @@ INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.1, 3.5
 STEPS = 6
 # Gradient that counts half; pixels of softness between which a picture becomes soft; for sharp and for soft ones the
 # power of the coherence and how many of an edge's mean slopes a pixel moves by at half.
-EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), (16.0, 7.0), {2: (0.6, 2.0), 4: (3.0, 15.0)}
+EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), {2: (16.0, 7.0), 4: (16.0, 3.5)}, {2: (0.6, 2.0), 4: (3.0, 30.0)}
 # Shares below this are none.
 LEAST = 1.0 / 16.0
+# As in sharpen.rs: deviation and reach of the Gaussian in output pixels, and how many times what it takes is added in
+# each look, in sharp and in soft pictures, by scale. `Look::sharpening` of upscale_core has the same.
+FINE, REACH = (1.0, 3), 2
+AMOUNTS = {
+    2: {"natural": (0.0, 0.0), "crisp": (0.0, 0.0)},
+    4: {"natural": (0.2, 0.42), "crisp": (0.6, 1.1)},
+}
 
 
-def evened(made: NDArray[np.uint8], scale: int, softness: float) -> NDArray[np.uint8]:
-    """`made`, RGB levels [scale * h, scale * w, 3], with its edges on their course. `softness` of the source as its
-    condition says it."""
+def finished(enlarge: Enlarger, look: str, softness: float) -> Enlarger:
+    """What `enlarge` makes as that look has it, sharper and with its edges on their course. `softness` of the source as
+    its condition says it."""
+    return lambda small, scale: evened(enlarge(small, scale), scale, softness, amount(look, scale, softness))
+
+
+def evened(made: NDArray[np.uint8], scale: int, softness: float, sharper: float = 0.0) -> NDArray[np.uint8]:
+    """`made`, RGB levels [scale * h, scale * w, 3], sharpened by so much and then with its edges on their course."""
     picture = as_batch([made])
-    return to_8bit((picture + steps(luma(picture), scale, softness))[0].permute(1, 2, 0).numpy())
+    plane = luma(picture)
+    sharp = sharpened(plane, sharper)
+    step = sharp - plane + steps(sharp, scale, softness, functional.avg_pool2d(plane, scale))
+    return to_8bit((picture + step)[0].permute(1, 2, 0).numpy())
 
 
-def laid(enlarge: Enlarger, softness: float) -> Enlarger:
-    """What `enlarge` makes, with its edges on their course."""
-    return lambda small, scale: evened(enlarge(small, scale), scale, softness)
+def amount(look: str, scale: int, softness: float) -> float:
+    """By how much that look sharpens a picture of that softness."""
+    return between(AMOUNTS[scale][look], softness)
 
 
-def steps(plane: Tensor, scale: int, softness: float = NONE) -> Tensor:
-    """By how much each pixel of brightness [1, 1, h, w] in 0..1 becomes brighter."""
+def sharpened(plane: Tensor, sharper: float) -> Tensor:
+    """Brightness [1, 1, h, w] with so much more of what is finer than FINE, within what it is around each pixel."""
+    if not sharper:
+        return plane
+    reached = functional.pad(plane, [REACH] * 4, mode="replicate")
+    highest, lowest = (sign * functional.max_pool2d(sign * reached, 2 * REACH + 1, 1) for sign in (1.0, -1.0))
+    sharp = plane + sharper * (plane - blurred(plane, *FINE))
+    return torch.minimum(torch.maximum(sharp, lowest), highest)
+
+
+def between(ends: tuple[float, float], softness: float) -> float:
+    """The first of the two in sharp pictures, the second in soft ones."""
     sharp, soft = (source_inputs(0.0, pixels)[1] for pixels in SOFT)
-    share = min(1.0, max(0.0, (softness - sharp) / (soft - sharp)))
-    exponent, slopes = (first + (last - first) * share for first, last in (POWER, SLOPES[scale]))
-    cells = course(functional.avg_pool2d(plane, scale), exponent, slopes / scale)
+    first, last = ends
+    return first + (last - first) * min(1.0, max(0.0, (softness - sharp) / (soft - sharp)))
+
+
+def steps(plane: Tensor, scale: int, softness: float = NONE, small: Tensor | None = None) -> Tensor:
+    """By how much each pixel of brightness [1, 1, h, w] in 0..1 becomes brighter; `small` says where edges run, its
+    means otherwise."""
+    small = functional.avg_pool2d(plane, scale) if small is None else small
+    cells = course(small, between(POWER[scale], softness), between(SLOPES[scale], softness) / scale)
     share, limit = (drawn_out(cells[:, index : index + 1], scale) for index in (2, 3))
     step = (average(plane, cells[:, :3], scale) - plane) * torch.where(share < LEAST, 0.0, share)
     return step * limit / (limit + step.square() + 1e-9)

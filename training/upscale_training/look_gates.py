@@ -23,7 +23,7 @@ from .balance import served
 from .bed import Picture, drawn_sets
 from .condition import CLEAN, told_in
 from .data import as_batch
-from .edges import laid
+from .edges import finished
 from .evaluate import Enlarger, estimated, interpolate, luma, network_enlarger, shipped_estimator
 from .face_gates import clean as as_file
 from .gates import Gate
@@ -35,7 +35,7 @@ from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 # Share of the crisp weights in each look, by scale, as in upscale_core/src/look.rs.
 LOOKS = {
     2: {"faithful": 0.0, "natural": 0.4, "crisp": 1.0},
-    4: {"faithful": 0.0, "natural": 0.42, "crisp": 0.78},
+    4: {"faithful": 0.0, "natural": 0.3, "crisp": 0.3},
 }
 NAMES = tuple(LOOKS[4])
 # Damages of the bed on which looks are compared.
@@ -103,7 +103,8 @@ def versions(looks: dict[str, Network], before: Network, condition: tuple[float,
         restored = is_restored_in(name, condition)
         chosen, told = (network, told_in(name, condition, scale)) if restored else (before, condition)
         enlarger = network_enlarger(chosen, told[: chosen.architecture.inputs])
-        found[name] = served(laid(enlarger, condition[-1]) if restored and name != "faithful" else enlarger)
+        is_finer = restored and name != "faithful"
+        found[name] = served(finished(enlarger, name, condition[-1]) if is_finer else enlarger)
     return found
 
 

@@ -5,6 +5,8 @@ use crate::look::Look;
 
 mod adjusted;
 
+pub use adjusted::soft_share;
+
 /// The condition input of the networks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition {

@@ -36,7 +36,7 @@ pub use admit::{
 pub use api_key::{ApiKey, KeyHash, Permission, hex};
 pub use clock::{Clock, Timestamp};
 pub use clock_watch::ClockWatch;
-pub use condition::{Compression, Condition, Estimate, Subsampling};
+pub use condition::{Compression, Condition, Estimate, Subsampling, soft_share};
 pub use credits::{Credits, NotCredits};
 pub use domains::Domains;
 pub use email::{Email, NotAnEmail};

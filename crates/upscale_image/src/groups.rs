@@ -1,6 +1,11 @@
 //! Rows of a result as they come, taken together to those of one source row: what check and balance work on.
 
 use crate::error::WriteError;
+use crate::spare::Spare;
+
+/// Where groups go: the rows of each, and its means.
+pub(crate) type Take<'a> =
+    &'a mut dyn FnMut(&[f32], Vec<f32>, &mut Spare) -> Result<(), WriteError>;
 
 /// What has come of a source row whose result rows are not all there.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 mod alpha;
 mod balance;
+mod brightness;
 mod check;
 mod colour;
 mod compression;
@@ -20,12 +21,14 @@ mod focus;
 mod format;
 mod from_png;
 mod from_webp;
+mod gaussian;
 mod groups;
 mod jpeg;
 mod orientation;
 pub mod raster;
 mod reencode;
 mod ring;
+mod sharpen;
 mod shrink;
 mod sniff;
 mod spare;

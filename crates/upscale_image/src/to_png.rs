@@ -13,7 +13,7 @@ use png::{
     BitDepth, ColorType, Compression, Encoder, Filter, PixelDimensions, ScaledFloat,
     SrgbRenderingIntent, StreamWriter, Unit,
 };
-use upscale_core::Rows;
+use upscale_core::{Look, Rows};
 
 use self::lines::{LINE_BYTES, Lines};
 use crate::alpha::AlphaPlane;
@@ -25,6 +25,7 @@ use crate::edges::Edges;
 use crate::error::WriteError;
 use crate::focus::Focus;
 use crate::groups::Groups;
+use crate::sharpen::Sharpen;
 use crate::shrink::shrunk;
 use crate::spare::Spare;
 
@@ -53,6 +54,7 @@ pub struct PngWriter<'a> {
     groups: Groups,
     check: OutputCheck,
     focus: Focus,
+    sharpen: Option<Sharpen>,
     edges: Option<Edges>,
     balance: Balance,
     spare: Spare,
@@ -114,6 +116,7 @@ impl<'a> PngWriter<'a> {
             groups: Groups::new(width * source.color.channels() * scale),
             check: OutputCheck::new(&source.color),
             focus: Focus::new(&source.color),
+            sharpen: None,
             edges: None,
             balance: Balance::new(scale),
             spare: Spare::default(),
@@ -127,16 +130,20 @@ impl<'a> PngWriter<'a> {
         self
     }
 
-    /// Lays edges on their own course, between check and balance: more freely in a source of more `softness`, in its pixels.
+    /// Finishes what the networks made as `look` wants it, between check and balance: sharper, and with edges on their own
+    /// course. How far depends on the `softness` of the source, in its pixels.
     #[must_use]
-    pub fn with_even_edges(mut self, softness: f32) -> Self {
-        let color = &self.source.color;
-        self.edges = Edges::new(
-            [color.width(), color.height()],
-            color.channels(),
-            self.scale,
-            softness,
-        );
+    pub fn with_look(mut self, look: Look, softness: f32) -> Self {
+        let (color, scale) = (&self.source.color, self.scale);
+        let (width, height, channels) = (color.width(), color.height(), color.channels());
+        self.edges = (look != Look::Faithful)
+            .then(|| Edges::new([width, height], channels, scale, softness))
+            .flatten();
+        let amount = look.sharpening(scale, softness);
+        self.sharpen = self
+            .edges
+            .as_ref()
+            .and_then(|_| Sharpen::new(height, channels, scale, amount));
         self
     }
 
@@ -165,7 +172,8 @@ impl<'a> PngWriter<'a> {
         self.next_row += rows.row_count;
         let (color, scale, next) = (&self.source.color, self.scale, &mut self.groups_taken);
         let (check, balance, lines) = (&mut self.check, &mut self.balance, &mut self.lines);
-        let (focus, edges, spare) = (&mut self.focus, &mut self.edges, &mut self.spare);
+        let (focus, spare) = (&mut self.focus, &mut self.spare);
+        let (sharpen, edges) = (&mut self.sharpen, &mut self.edges);
         self.groups.push(rows.samples, &mut |group| {
             let means = shrunk(group, color.channels(), scale, spare);
             check.take(color, *next, scale, group, &means, spare)?;
@@ -174,9 +182,13 @@ impl<'a> PngWriter<'a> {
             let mut even = |group: &[f32], means, spare: &mut Spare| {
                 balance.push(color, group, means, spare, &mut |part| lines.lay(part))
             };
-            match edges {
+            let mut sharp = |group: &[f32], means, spare: &mut Spare| match edges {
                 Some(edges) => edges.push(group, means, spare, &mut even),
                 None => even(group, means, spare),
+            };
+            match sharpen {
+                Some(sharpen) => sharpen.push(group, means, spare, &mut sharp),
+                None => sharp(group, means, spare),
             }
         })
     }

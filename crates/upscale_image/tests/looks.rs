@@ -1,10 +1,10 @@
-//! Edges laid on their own course on the way into the file: only where the writer is asked to, and however rows come.
+//! What the finer looks do on the way into the file, sharpen and lay edges: only where the writer is asked to, however rows come.
 
 #![allow(clippy::expect_used, reason = "a test may fail loudly")]
 
 use std::f32::consts::TAU;
 
-use upscale_core::Rows;
+use upscale_core::{Look, Rows};
 use upscale_image::raster::Rgb8;
 use upscale_image::{PngWriter, Source, decode};
 
@@ -30,13 +30,16 @@ fn source() -> Source {
     decode(&picture.to_png().expect("a PNG"), 10_000).expect("its source")
 }
 
-/// Levels of the file, given so many rows at a time.
-fn written(source: &Source, even: bool, row_count: usize) -> Vec<f32> {
+/// Levels of the file of that look, given so many rows at a time.
+fn written(source: &Source, look: Look, row_count: usize) -> Vec<f32> {
     let channels = source.color.channels();
-    let mut writer = PngWriter::new(source, SCALE, None).expect("opens");
-    if even {
-        writer = writer.with_even_edges(0.0);
-    }
+    let writer = PngWriter::new(source, SCALE, None).expect("opens");
+    let mut writer = writer.with_look(look, 0.0);
+    push(&mut writer, channels, row_count);
+    levels(writer)
+}
+
+fn push(writer: &mut PngWriter<'_>, channels: usize, row_count: usize) {
     for first_row in (0..HEIGHT).step_by(row_count) {
         let rows = first_row..(first_row + row_count).min(HEIGHT);
         let samples: Vec<f32> = rows
@@ -51,18 +54,34 @@ fn written(source: &Source, even: bool, row_count: usize) -> Vec<f32> {
         };
         writer.push_rows(given).expect("sound rows");
     }
+}
+
+fn levels(writer: PngWriter<'_>) -> Vec<f32> {
     let (_, png) = writer.finish().expect("a file");
     let made = decode(&png, 1_000_000).expect("a PNG");
     made.color.samples().to_vec()
 }
 
+/// How steep the edge is, in the mean of all rows: from four pixels before it to four behind it, in 0..1.
+fn rise(levels: &[f32], channels: usize) -> f32 {
+    let rows = levels.chunks_exact(WIDTH * channels).enumerate();
+    let rises = rows.map(|(y, row)| {
+        let x = (48.0 + 0.3 * (y as f32 - 40.0)) as usize;
+        row[(x + 4) * channels] - row[(x - 4) * channels]
+    });
+    rises.sum::<f32>() / HEIGHT as f32
+}
+
 #[test]
-fn edges_are_laid_where_asked_for_and_the_rest_stays() {
+fn finer_looks_change_what_is_beside_edges_alone_and_crisp_the_more() {
     let source = source();
-    let (as_made, even) = (written(&source, false, 7), written(&source, true, 7));
+    let [faithful, natural, crisp] = Look::ALL.map(|look| written(&source, look, 7));
     let channels = source.color.channels();
+    let mut plain = PngWriter::new(&source, SCALE, None).expect("opens");
+    push(&mut plain, channels, 7);
+    assert_eq!(faithful, levels(plain));
     let mut moved = 0;
-    for (at, (before, after)) in as_made.iter().zip(&even).enumerate() {
+    for (at, (before, after)) in faithful.iter().zip(&natural).enumerate() {
         let (x, y) = (at / channels % WIDTH, at / channels / WIDTH);
         let across = (x as f32 - 48.0 - 0.3 * (y as f32 - 40.0)).abs();
         let apart = (before - after).abs();
@@ -70,13 +89,18 @@ fn edges_are_laid_where_asked_for_and_the_rest_stays() {
         moved += usize::from(apart > 2.0 / 255.0);
     }
     assert!(moved > 200 * channels, "{moved}");
+    assert!(rise(&natural, channels) < rise(&crisp, channels));
 }
 
 #[test]
 fn the_file_is_the_same_however_its_rows_came() {
     let source = source();
-    let whole = written(&source, true, HEIGHT);
+    let whole = written(&source, Look::Crisp, HEIGHT);
     for row_count in [1, 3, 4, 17] {
-        assert_eq!(written(&source, true, row_count), whole, "{row_count}");
+        assert_eq!(
+            written(&source, Look::Crisp, row_count),
+            whole,
+            "{row_count}"
+        );
     }
 }

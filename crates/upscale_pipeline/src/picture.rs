@@ -214,9 +214,9 @@ fn attempt(
     let factor = options.parameters.scale.factor();
     let writer = PngWriter::new(source, factor, alpha).map_err(PipelineError::Output)?;
     let mut writer = writer.timed_by(options.clock);
-    if evens_edges(options, condition) {
+    if is_finished(options, condition) {
         let softness = condition.estimate.map_or(0.0, |read| read.softness);
-        writer = writer.with_even_edges(softness);
+        writer = writer.with_look(options.look, softness);
     }
     if let Some(faces) = &faces {
         writer = writer.overlaid_by(|first, part| faces.lay_over(first, part));
@@ -254,11 +254,9 @@ fn attempt(
     })
 }
 
-/// What our restoring networks draw in the finer looks has its edges laid straight; a model that was brought is left as it
-/// is.
-fn evens_edges(options: &PictureOptions<'_>, condition: Condition) -> bool {
-    let is_finer = options.look != Look::Faithful;
-    options.network.is_none() && is_finer && condition.is_restored_in(options.look)
+/// What our restoring networks draw is finished as the look wants it; what a model that was brought draws is left as it is.
+fn is_finished(options: &PictureOptions<'_>, condition: Condition) -> bool {
+    options.network.is_none() && condition.is_restored_in(options.look)
 }
 
 fn engine_options(options: &PictureOptions<'_>, level: FallbackLevel) -> EngineOptions {

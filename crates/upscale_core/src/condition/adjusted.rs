@@ -7,10 +7,12 @@ use crate::scale::Scale;
 
 /// Levels of noise from which on a look tells what was read: sharpened more, noise comes out as grain.
 const QUIET: f32 = 1.25;
-/// Pixels of softness between which a look adds to it: nothing at the first and from the last on, all of it between the
-/// others. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all of it; the cameras of DRealSR, which read 0.75 in
-/// the mean, gained no likeness from any.
-const SOFT: [f32; 4] = [0.2, 0.35, 0.6, 0.72];
+/// Pixels of softness between which a picture becomes soft. Clean drawings at 2x that read 0.2 to 0.3 lost 0.12 dB to all that
+/// a look adds.
+const SOFT: [f32; 2] = [0.2, 0.35];
+/// Pixels of softness between which a look adds less and less to it: the cameras of DRealSR, which read 0.75 in the mean,
+/// gained no likeness from any.
+const VERY_SOFT: [f32; 2] = [0.6, 0.72];
 /// Levels of noise that soft lossless pictures without noise count as. By what is measured, the networks take the last traces of
 /// noise and compression for texture; of 1.5 to 3 levels this is nearest to RealSR's originals at 4x.
 const CAMERA_NOISE: f32 = 2.0;
@@ -20,15 +22,16 @@ const LARGE_FACES_SOFTNESS: f32 = 0.33;
 /// with 0.16 nearly one face in three was further from its original at 4x.
 const SMALL_FACES_SOFTNESS: f32 = 0.08;
 
-/// Share 0..1 of what is added to a softness of so many pixels: none for sharp pictures ([`SOFT`]).
-fn rising(softness: f32) -> f32 {
-    let [nothing, all, ..] = SOFT;
-    ((softness - nothing) / (all - nothing)).clamp(0.0, 1.0)
+/// How far a picture that reads as soft as that, in pixels, is soft: 0..1.
+#[must_use]
+pub fn soft_share(softness: f32) -> f32 {
+    let [sharp, soft] = SOFT;
+    ((softness - sharp) / (soft - sharp)).clamp(0.0, 1.0)
 }
 
-/// The same: none for very soft ones.
+/// Share 0..1 of what is added to a softness of so many pixels: none for very soft pictures.
 fn falling(softness: f32) -> f32 {
-    let [.., all, nothing] = SOFT;
+    let [all, nothing] = VERY_SOFT;
     ((nothing - softness) / (nothing - all)).clamp(0.0, 1.0)
 }
 
@@ -38,7 +41,7 @@ impl Condition {
     /// with names hidden, of 12 real pictures that the last changes it was preferred on 5, and on none without (decision 38).
     #[must_use]
     pub fn for_look(self, look: Look, scale: Scale) -> Self {
-        let more = |softness| rising(softness) * falling(softness) * look.added_softness();
+        let more = |softness| soft_share(softness) * falling(softness) * look.added_softness(scale);
         let softer = self.told_softer(more);
         if self.is_as_cameras_leave_it() {
             softer.doubted(scale)
@@ -88,7 +91,7 @@ impl Condition {
         match self.compression {
             Compression::Quantised { .. } => self,
             Compression::Lossless | Compression::Unknown => {
-                self.told_softer(|softness| rising(softness) * SMALL_FACES_SOFTNESS)
+                self.told_softer(|softness| soft_share(softness) * SMALL_FACES_SOFTNESS)
             }
         }
     }
@@ -131,7 +134,7 @@ mod tests {
         let softness_in = |look, noise, softness| {
             let condition = reading(noise, softness);
             condition
-                .for_look(look, Scale::X4)
+                .for_look(look, Scale::X2)
                 .estimate
                 .unwrap()
                 .softness

@@ -1,8 +1,10 @@
 //! Where edges run and how sure that is, source row by source row.
 
+use upscale_core::soft_share;
 use upscale_simd::widened;
 
 use crate::check::around;
+use crate::gaussian::{across, down, taps};
 use crate::ring::Ring;
 use crate::spare::Spare;
 
@@ -12,10 +14,8 @@ const INNER: (f32, usize) = (0.7, 2);
 const OUTER: (f32, usize) = (1.6, 5);
 /// Gradient that counts half as an edge: two levels of 8 bits a source pixel.
 const EDGE: f32 = 2.0 / 255.0;
-/// Pixels of softness from which on a source says less of where its edges run, and from which on no less than that.
-const SOFT: [f32; 2] = [0.2, 0.35];
 
-/// How freely pixels move, in sharp and in soft pictures.
+/// How freely pixels move, in sharp and in soft pictures: a soft source says less of where its edges run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Freedom {
     /// Of the coherence: how far there has to be one edge alone. With the 12th in sharp ones, drawn graphics behind JPEG 90
@@ -30,12 +30,14 @@ pub(super) struct Freedom {
 impl Freedom {
     /// In a picture that reads as soft as that, in source pixels; at `scale`, 2 or 4.
     pub(super) fn new(softness: f32, scale: usize) -> Self {
-        let soft = ((softness - SOFT[0]) / (SOFT[1] - SOFT[0])).clamp(0.0, 1.0);
-        let between = |sharp: f32, all: f32| sharp + (all - sharp) * soft;
-        let (sharp, all) = if scale == 2 { (0.6, 2.0) } else { (3.0, 15.0) };
+        let between = |[sharp, soft]: [f32; 2]| sharp + (soft - sharp) * soft_share(softness);
+        let (exponents, slopes) = match scale {
+            2 => ([16.0, 7.0], [0.6, 2.0]),
+            _ => ([16.0, 3.5], [3.0, 30.0]),
+        };
         Self {
-            exponent: between(16.0, 7.0),
-            slopes: between(sharp, all) / scale as f32,
+            exponent: between(exponents),
+            slopes: between(slopes) / scale as f32,
         }
     }
 }
@@ -144,38 +146,6 @@ impl Course {
     }
 }
 
-/// Row `y` of `height` rows blurred down; beyond the first and the last row are these.
-fn down<const KEPT: usize>(
-    rows: &Ring<f32, KEPT>,
-    [y, height]: [usize; 2],
-    taps: &[f32],
-    sums: &mut Vec<f32>,
-) {
-    sums.resize(rows.row(y, height).len(), 0.0);
-    for (index, tap) in taps.iter().enumerate() {
-        let row = rows.row((y + index).saturating_sub(taps.len() / 2), height);
-        widened!(add(sums, row, *tap));
-    }
-}
-
-/// Normalised taps of a Gaussian.
-fn taps((sigma, reach): (f32, usize)) -> Vec<f32> {
-    let taps = (0..=2 * reach).map(|index| {
-        let distance = index.abs_diff(reach) as f32 / sigma;
-        (-0.5 * distance * distance).exp()
-    });
-    let taps: Vec<f32> = taps.collect();
-    let sum: f32 = taps.iter().sum();
-    taps.iter().map(|tap| tap / sum).collect()
-}
-
-#[inline(always)]
-fn add(sums: &mut [f32], row: &[f32], tap: f32) {
-    for (sum, sample) in sums.iter_mut().zip(row) {
-        *sum += tap * sample;
-    }
-}
-
 /// Products of the gradients of a row, given with a pixel before and after it, between the rows above and below.
 #[inline(always)]
 fn multiply(row: &[f32], [above, below]: [&[f32]; 2], [xx, yy, xy]: [&mut [f32]; 3]) {
@@ -186,17 +156,6 @@ fn multiply(row: &[f32], [above, below]: [&[f32]; 2], [xx, yy, xy]: [&mut [f32];
         yy[x] = down * down;
         xy[x] = across * down;
     }
-}
-
-/// Appends a row blurred along itself; beyond its ends is its last pixel.
-fn across(row: &[f32], taps: &[f32], blurred: &mut Vec<f32>, spare: &mut Spare) {
-    let wide = around(row, 1, &(0..row.len()), taps.len() / 2, spare);
-    let first = blurred.len();
-    blurred.resize(first + row.len(), 0.0);
-    for (index, tap) in taps.iter().enumerate() {
-        widened!(add(&mut blurred[first..], &wide[index..], *tap));
-    }
-    spare.keep([wide]);
 }
 
 /// Cells of the sums of squares and products, one after the other.

@@ -183,7 +183,7 @@ fn the_networks_get_what_the_file_says_as_condition_input() {
 }
 
 #[test]
-fn finer_looks_lay_edges_of_what_is_restored_and_of_nothing_else() {
+fn what_a_look_restores_is_finished_and_nothing_else() {
     let noisy = Condition {
         estimate: Some(Estimate {
             noise: 10.0,
@@ -195,20 +195,19 @@ fn finer_looks_lay_edges_of_what_is_restored_and_of_nothing_else() {
         estimate: Some(Estimate::NONE),
         ..Condition::UNKNOWN
     };
-    let even = |look: Look, condition: Condition| {
+    let finished = |look: Look, condition: Condition| {
         let options = PictureOptions {
             look,
             ..options(Scale::X4)
         };
-        evens_edges(&options, condition)
+        is_finished(&options, condition)
     };
     assert!(noisy.is_to_restore());
-    assert_eq!(Look::ALL.map(|look| even(look, noisy)), [false, true, true]);
-    assert_eq!(
-        Look::ALL.map(|look| even(look, Condition::CLEAN)),
-        [false; 3]
-    );
-    assert_eq!(Look::ALL.map(|look| even(look, lossy)), [false, true, true]);
+    assert_eq!(Look::ALL.map(|look| finished(look, noisy)), [true; 3]);
+    let clean = Look::ALL.map(|look| finished(look, Condition::CLEAN));
+    assert_eq!(clean, [false; 3]);
+    let lossy = Look::ALL.map(|look| finished(look, lossy));
+    assert_eq!(lossy, [false, true, true]);
 }
 
 #[test]
