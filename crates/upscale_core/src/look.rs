@@ -40,7 +40,8 @@ impl Look {
             (Self::Faithful, _) => 0.0,
             (Self::Natural, Scale::X2) => 0.4,
             (Self::Crisp, Scale::X2) => 1.0,
-            (Self::Natural | Self::Crisp, Scale::X4) => 0.3,
+            (Self::Natural, Scale::X4) => 0.3,
+            (Self::Crisp, Scale::X4) => 0.42,
         }
     }
 
@@ -49,8 +50,8 @@ impl Look {
     #[must_use]
     pub fn sharpening(self, scale: usize, softness: f32) -> f32 {
         let [sharp, soft] = match (self, scale) {
-            (Self::Natural, 4) => [0.2, 0.42],
-            (Self::Crisp, 4) => [0.6, 1.1],
+            (Self::Natural, 4) => [0.1, 0.42],
+            (Self::Crisp, 4) => [0.4, 1.05],
             _ => [0.0; 2],
         };
         sharp + (soft - sharp) * soft_share(softness)
