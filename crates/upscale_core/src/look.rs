@@ -50,7 +50,7 @@ impl Look {
     #[must_use]
     pub fn sharpening(self, scale: usize, softness: f32) -> f32 {
         let [sharp, soft] = match (self, scale) {
-            (Self::Natural, 4) => [0.1, 0.42],
+            (Self::Natural, 4) => [0.1, 0.45],
             (Self::Crisp, 4) => [0.4, 1.05],
             _ => [0.0; 2],
         };
