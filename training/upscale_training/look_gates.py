@@ -35,7 +35,7 @@ from .restore_gates import REAL, is_to_restore, judged, load, read_folder
 # Share of the crisp weights in each look, by scale, as in upscale_core/src/look.rs.
 LOOKS = {
     2: {"faithful": 0.0, "natural": 0.4, "crisp": 1.0},
-    4: {"faithful": 0.0, "natural": 0.3, "crisp": 0.42},
+    4: {"faithful": 0.0, "natural": 0.3, "crisp": 0.6},
 }
 NAMES = tuple(LOOKS[4])
 # Damages of the bed on which looks are compared.

@@ -41,7 +41,7 @@ impl Look {
             (Self::Natural, Scale::X2) => 0.4,
             (Self::Crisp, Scale::X2) => 1.0,
             (Self::Natural, Scale::X4) => 0.3,
-            (Self::Crisp, Scale::X4) => 0.42,
+            (Self::Crisp, Scale::X4) => 0.6,
         }
     }
 
@@ -51,7 +51,7 @@ impl Look {
     pub fn sharpening(self, scale: usize, softness: f32) -> f32 {
         let [sharp, soft] = match (self, scale) {
             (Self::Natural, 4) => [0.1, 0.45],
-            (Self::Crisp, 4) => [0.4, 1.05],
+            (Self::Crisp, 4) => [0.2, 0.9],
             _ => [0.0; 2],
         };
         sharp + (soft - sharp) * soft_share(softness)
