@@ -134,10 +134,13 @@ def test_marks_are_of_every_version_and_their_mean():
     ("softness", "told"), [(0.1, 0.1), (0.2, 0.2), (0.275, 0.315), (0.5, 0.58), (0.66, 0.7), (0.8, 0.8), (1.2, 1.2)]
 )
 def test_the_network_is_told_of_a_soft_picture_what_the_engine_tells_it(softness: float, told: float):
-    """The pairs stand in upscale_core/src/condition.rs as well."""
+    """The pairs stand in upscale_core/src/condition/adjusted.rs as well; at 4x 0.06 pixels are added, not 0.08."""
     read = (*condition.CLEAN, *source_inputs(1.0, softness))
     file, noise = (condition.UNKNOWN, 2.0) if softness >= 0.2 else (condition.CLEAN, 1.0)
-    assert told_in("natural", read, 4) == pytest.approx((*file, *source_inputs(noise, told)))
+    at_4x = softness + (told - softness) * 0.06 / 0.08
+    for look in ("natural", "crisp"):
+        assert told_in(look, read, 4) == pytest.approx((*file, *source_inputs(noise, at_4x)))
+    assert told_in("natural", read, 2)[-1] == pytest.approx(source_inputs(noise, told)[1])
     assert told_in("faithful", read, 4) == pytest.approx((*file, *source_inputs(noise, softness)))
     assert told_in("faithful", read, 2) == pytest.approx((*condition.CLEAN, *source_inputs(noise, softness)))
     compressed = (*condition.jpeg_condition(90, 1.0), *read[4:])
