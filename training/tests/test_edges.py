@@ -58,8 +58,10 @@ def test_pictures_are_sharpened_as_the_service_does_it(y: int, x: int, step: flo
 
 def test_crisp_sharpens_more_than_natural_and_soft_pictures_most():
     soft, sharp = (source_inputs(0.0, pixels)[1] for pixels in (0.5, 0.1))
-    assert amount("natural", 4, sharp) == amount("natural", 4, soft) < amount("crisp", 4, sharp)
-    assert amount("crisp", 4, sharp) < amount("crisp", 4, soft) and not amount("crisp", 2, soft)
+    for softness in (sharp, soft):
+        assert 0.0 < amount("natural", 4, softness) < amount("crisp", 4, softness)
+        assert not amount("crisp", 2, softness)
+    assert amount("crisp", 4, sharp) < amount("crisp", 4, soft)
 
 
 def test_what_has_no_edge_stays_and_what_trembles_comes_nearer_to_its_course():
