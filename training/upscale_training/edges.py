@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from .condition import NONE, source_inputs
+from .condition import NONE, SOFT, source_inputs
 from .data import as_batch
 from .evaluate import Enlarger
 from .resize import to_8bit
@@ -27,9 +27,9 @@ from .straight import gradients, places, sampled
 # before the gradients and over their products, the length of a step, and the deviation of a step's weight.
 INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.1, 3.5
 STEPS = 6
-# Gradient that counts half; pixels of softness between which a picture becomes soft; for sharp and for soft ones the
-# power of the coherence and how many of an edge's mean slopes a pixel moves by at half.
-EDGE, SOFT, POWER, SLOPES = 2.0 / 255.0, (0.2, 0.35), {2: (16.0, 7.0), 4: (16.0, 3.5)}, {2: (0.6, 2.0), 4: (3.0, 30.0)}
+# Gradient that counts half; for sharp and for soft pictures, by scale, the power of the coherence and how many of an
+# edge's mean slopes a pixel moves by at half.
+EDGE, POWER, SLOPES = 2.0 / 255.0, {2: (16.0, 7.0), 4: (16.0, 3.5)}, {2: (0.6, 2.0), 4: (3.0, 30.0)}
 # Shares below this are none.
 LEAST = 1.0 / 16.0
 # As in sharpen.rs: deviation and reach of the Gaussian in output pixels, and how many times what it takes is added in
@@ -73,7 +73,7 @@ def sharpened(plane: Tensor, sharper: float) -> Tensor:
 
 def between(ends: tuple[float, float], softness: float) -> float:
     """The first of the two in sharp pictures, the second in soft ones."""
-    sharp, soft = (source_inputs(0.0, pixels)[1] for pixels in SOFT)
+    sharp, soft, *_ = (source_inputs(0.0, pixels)[1] for pixels in SOFT)
     first, last = ends
     return first + (last - first) * min(1.0, max(0.0, (softness - sharp) / (soft - sharp)))
 

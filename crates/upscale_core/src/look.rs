@@ -13,7 +13,7 @@ pub enum Look {
     /// Edges and textures as clear as people expect them at 100 %: preferred to `Faithful` (decision 38).
     #[default]
     Natural,
-    /// Plainly sharper, straight edges most of all: for prints, and for photographs that are to look sharp.
+    /// Sharper, soft pictures most of all: for prints, and for photographs that are to look sharp.
     Crisp,
 }
 

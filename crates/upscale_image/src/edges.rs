@@ -10,7 +10,6 @@
 mod around;
 mod course;
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use upscale_simd::widened;
@@ -19,7 +18,7 @@ use self::around::Around;
 use self::course::{Cell, Course, Freedom};
 use crate::brightness::{add_brightness, brighten};
 use crate::error::WriteError;
-use crate::groups::Take;
+use crate::groups::{Take, Waiting};
 use crate::ring::Ring;
 use crate::spare::Spare;
 
@@ -44,9 +43,7 @@ pub(crate) struct Edges {
     cells: Ring<Cell, 16>,
     /// Brightness of the result rows of each source row, with a margin: those, and 8 that [`Course`] is behind.
     planes: Ring<f32, 32>,
-    /// Groups, of which 16 wait, and the means of those that wait.
-    groups: Ring<f32, 16>,
-    means: VecDeque<Vec<f32>>,
+    waiting: Waiting<16>,
 }
 
 impl Edges {
@@ -65,8 +62,7 @@ impl Edges {
             course: Course::new(height, Freedom::new(softness, scale)),
             cells: Ring::new(),
             planes: Ring::new(),
-            groups: Ring::new(),
-            means: VecDeque::new(),
+            waiting: Waiting::new(),
         })
     }
 
@@ -86,13 +82,11 @@ impl Edges {
         self.course.push(&row, spare);
         spare.keep([row]);
         self.add_plane(group);
-        self.groups.next().extend_from_slice(group);
-        self.means.push_back(means);
+        self.waiting.push(group, means);
         while self.course.pop(&mut self.cells, spare) {
             while let Some(y) = self.known() {
                 self.lay(y);
-                let means = self.means.pop_front().unwrap_or_default();
-                take(self.groups.row(y, self.height), means, spare)?;
+                self.waiting.hand_on(spare, take)?;
             }
         }
         Ok(())
@@ -100,7 +94,7 @@ impl Edges {
 
     /// The next group, if all that an average over it reaches is there.
     fn known(&self) -> Option<usize> {
-        let next = self.groups.count() - self.means.len();
+        let next = self.waiting.first();
         self.cells
             .is_complete(next, REACH, self.height)
             .then_some(next)
@@ -131,7 +125,7 @@ impl Edges {
     /// Lays the edges of the group of source row `y`.
     fn lay_blocks<const S: usize>(&mut self, y: usize) {
         let around = Around::<S>::new(&self.cells, &self.planes, [y, self.height]);
-        let (group, channels) = (self.groups.row_mut(y), self.channels);
+        let (group, channels) = (self.waiting.rows_mut(y), self.channels);
         widened!(lay_group(group, channels, &around));
     }
 }

@@ -1,6 +1,9 @@
 //! Rows of a result as they come, taken together to those of one source row: what check and balance work on.
 
+use std::collections::VecDeque;
+
 use crate::error::WriteError;
+use crate::ring::Ring;
 use crate::spare::Spare;
 
 /// Where groups go: the rows of each, and its means.
@@ -46,6 +49,47 @@ impl Groups {
             }
         }
         Ok(())
+    }
+}
+
+/// Groups that wait for those after them, `KEPT` at most, and their means.
+#[derive(Debug)]
+pub(crate) struct Waiting<const KEPT: usize> {
+    groups: Ring<f32, KEPT>,
+    means: VecDeque<Vec<f32>>,
+}
+
+impl<const KEPT: usize> Waiting<KEPT> {
+    pub(crate) fn new() -> Self {
+        Self {
+            groups: Ring::new(),
+            means: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, group: &[f32], means: Vec<f32>) {
+        self.groups.next().extend_from_slice(group);
+        self.means.push_back(means);
+    }
+
+    /// The number of the group that came first; of the next to come where none waits.
+    pub(crate) fn first(&self) -> usize {
+        self.groups.count() - self.means.len()
+    }
+
+    /// The rows of group `number`, to be changed.
+    pub(crate) fn rows_mut(&mut self, number: usize) -> &mut [f32] {
+        self.groups.row_mut(number)
+    }
+
+    /// Hands the first group on.
+    ///
+    /// # Errors
+    /// That of `take`.
+    pub(crate) fn hand_on(&mut self, spare: &mut Spare, take: Take<'_>) -> Result<(), WriteError> {
+        let first = self.first();
+        let means = self.means.pop_front().unwrap_or_default();
+        take(self.groups.row_mut(first), means, spare)
     }
 }
 

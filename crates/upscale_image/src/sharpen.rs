@@ -2,11 +2,9 @@
 //! pixel, so that edges become steeper and get no rims. Works on a moving window of rows. `training/upscale_training/edges.py`
 //! has the same on a whole picture.
 //!
-//! On pairs from real cameras fine detail costs less likeness so than by weights that draw it: with 0.3 of the crisp ones
-//! and this step `crisp` is 0.2 dB nearer to the originals than with 0.78 of them and none, and has a little more of it
-//! (`training/upscale_training/look_gates.py`).
-
-use std::collections::VecDeque;
+//! On pairs from real cameras fine detail costs less likeness so than by weights that draw it: with 0.6 of the crisp ones
+//! and this step `crisp` is 0.06 to 0.08 dB nearer to the originals than with 0.78 of them and none, and has a tenth more of
+//! it (`training/upscale_training/look_gates.py`, decision 44).
 
 use upscale_simd::widened;
 
@@ -14,7 +12,7 @@ use crate::brightness::{add_brightness, brighten};
 use crate::check::around;
 use crate::error::WriteError;
 use crate::gaussian::{across, down, taps};
-use crate::groups::Take;
+use crate::groups::{Take, Waiting};
 use crate::ring::Ring;
 use crate::spare::Spare;
 
@@ -38,9 +36,8 @@ pub(crate) struct Sharpen {
     blurred: Ring<f32, ROWS>,
     highest: Ring<f32, ROWS>,
     lowest: Ring<f32, ROWS>,
-    /// Groups that wait for those after them, one at 4x and two at 2x, and their means.
-    groups: Ring<f32, 4>,
-    means: VecDeque<Vec<f32>>,
+    /// One waits for the next at 4x, two at 2x.
+    waiting: Waiting<4>,
 }
 
 impl Sharpen {
@@ -57,8 +54,7 @@ impl Sharpen {
             blurred: Ring::new(),
             highest: Ring::new(),
             lowest: Ring::new(),
-            groups: Ring::new(),
-            means: VecDeque::new(),
+            waiting: Waiting::new(),
         })
     }
 
@@ -76,19 +72,17 @@ impl Sharpen {
         for row in group.chunks_exact(group.len() / self.scale) {
             self.add_row(row, spare);
         }
-        self.groups.next().extend_from_slice(group);
-        self.means.push_back(means);
+        self.waiting.push(group, means);
         while let Some(next) = self.known() {
             self.sharpen(next, spare);
-            let means = self.means.pop_front().unwrap_or_default();
-            take(self.groups.row_mut(next), means, spare)?;
+            self.waiting.hand_on(spare, take)?;
         }
         Ok(())
     }
 
     /// The next group, if all that its rows lean on is there.
     fn known(&self) -> Option<usize> {
-        let next = self.groups.count() - self.means.len();
+        let next = self.waiting.first();
         let last = next * self.scale + self.scale - 1;
         let is_complete = self.plain.is_complete(last, FINE.1, self.height);
         is_complete.then_some(next)
@@ -114,7 +108,7 @@ impl Sharpen {
         for row in 0..scale {
             let steps = self.steps(group * scale + row, spare);
             let samples = steps.len() * channels;
-            let pixels = &mut self.groups.row_mut(group)[row * samples..][..samples];
+            let pixels = &mut self.waiting.rows_mut(group)[row * samples..][..samples];
             for (pixel, step) in pixels.chunks_exact_mut(channels).zip(&steps) {
                 brighten(pixel, *step);
             }
