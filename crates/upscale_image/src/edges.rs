@@ -139,9 +139,7 @@ fn lay_group<const S: usize>(group: &mut [f32], channels: usize, around: &Around
         };
         for (row, steps) in group.chunks_exact_mut(row_samples).zip(steps) {
             let block = &mut row[x * S * channels..][..S * channels];
-            for (pixel, step) in block.chunks_exact_mut(channels).zip(steps) {
-                brighten(pixel, step);
-            }
+            brighten(block, channels, &steps);
         }
     }
 }

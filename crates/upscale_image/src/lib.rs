@@ -18,6 +18,7 @@ mod error;
 mod estimate;
 mod exif;
 mod focus;
+mod folded;
 mod format;
 mod from_png;
 mod from_webp;

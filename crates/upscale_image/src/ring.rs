@@ -35,6 +35,11 @@ impl<T, const KEPT: usize> Ring<T, KEPT> {
         &self.rows[y.min(height - 1) % KEPT]
     }
 
+    /// Row `y` in the middle of as many rows, an odd number, of a plane of `height` rows; beyond it are its outermost.
+    pub(crate) fn around<const ROWS: usize>(&self, y: usize, height: usize) -> [&[T]; ROWS] {
+        array::from_fn(|index| self.row((y + index).saturating_sub(ROWS / 2), height))
+    }
+
     /// Row `y` to be changed.
     pub(crate) fn row_mut(&mut self, y: usize) -> &mut [T] {
         &mut self.rows[y % KEPT]

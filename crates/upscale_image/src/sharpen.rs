@@ -6,21 +6,27 @@
 //! and this step `crisp` is 0.06 to 0.08 dB nearer to the originals than with 0.78 of them and none, and has a tenth more of
 //! it (`training/upscale_training/look_gates.py`, decision 44).
 
+use std::array;
+
 use upscale_simd::widened;
 
 use crate::brightness::{add_brightness, brighten};
 use crate::check::around;
 use crate::error::WriteError;
-use crate::gaussian::{across, down, taps};
+use crate::folded::fold;
+use crate::gaussian::{across_wide, down, taps};
 use crate::groups::{Take, Waiting};
 use crate::ring::Ring;
 use crate::spare::Spare;
 
-/// Deviation and reach of the Gaussian, in result pixels at 4x. With a deviation of 2, fine detail costs more decibels.
-const FINE: (f32, usize) = (1.0, 3);
+/// Deviation of the Gaussian and its reach, in result pixels at 4x. With a deviation of 2, fine detail costs more decibels.
+const FINE: f32 = 1.0;
+const FINE_REACH: usize = 3;
+const FINE_TAPS: usize = 2 * FINE_REACH + 1;
 /// Pixels to each side among which a pixel stays.
 const REACH: usize = 2;
-/// Result rows that are kept: those of a group, and as many before and after it as [`FINE`] reaches, in whole groups.
+const BESIDE: usize = 2 * REACH + 1;
+/// Result rows that are kept: those of a group, and as many before and after it as the Gaussian reaches, in whole groups.
 const ROWS: usize = 16;
 
 /// The moving window: 7 MiB for the widest source whose edges are laid, at 4x.
@@ -30,7 +36,7 @@ pub(crate) struct Sharpen {
     channels: usize,
     /// Of the result.
     height: usize,
-    taps: Vec<f32>,
+    taps: [f32; FINE_TAPS],
     /// Brightness of result rows; blurred, its highest and its lowest among [`REACH`], all three across.
     plain: Ring<f32, ROWS>,
     blurred: Ring<f32, ROWS>,
@@ -84,21 +90,19 @@ impl Sharpen {
     fn known(&self) -> Option<usize> {
         let next = self.waiting.first();
         let last = next * self.scale + self.scale - 1;
-        let is_complete = self.plain.is_complete(last, FINE.1, self.height);
+        let is_complete = self.plain.is_complete(last, FINE_REACH, self.height);
         is_complete.then_some(next)
     }
 
     fn add_row(&mut self, row: &[f32], spare: &mut Spare) {
         let plain = self.plain.next();
         add_brightness(row, self.channels, plain);
-        across(plain, &self.taps, self.blurred.next(), spare);
-        let wide = around(plain, 1, &(0..plain.len()), REACH, spare);
-        let (highest, lowest) = (self.highest.next(), self.lowest.next());
-        highest.extend_from_slice(plain);
-        lowest.extend_from_slice(plain);
-        for beside in 0..=2 * REACH {
-            widened!(widen(highest, lowest, [&wide[beside..]; 2]));
-        }
+        let wide = around(plain, 1, &(0..plain.len()), FINE_REACH, spare);
+        across_wide(&wide, &self.taps, self.blurred.next());
+        let near = &wide[FINE_REACH - REACH..][..plain.len() + 2 * REACH];
+        let beside = array::from_fn(|index| &near[index..]);
+        add_highest(beside, self.highest.next());
+        add_lowest(beside, self.lowest.next());
         spare.keep([wide]);
     }
 
@@ -109,9 +113,7 @@ impl Sharpen {
             let steps = self.steps(group * scale + row, spare);
             let samples = steps.len() * channels;
             let pixels = &mut self.waiting.rows_mut(group)[row * samples..][..samples];
-            for (pixel, step) in pixels.chunks_exact_mut(channels).zip(&steps) {
-                brighten(pixel, *step);
-            }
+            widened!(brighten(pixels, channels, &steps));
             spare.keep([steps]);
         }
     }
@@ -120,13 +122,9 @@ impl Sharpen {
     fn steps(&self, y: usize, spare: &mut Spare) -> Vec<f32> {
         let mut steps = spare.row();
         down(&self.blurred, [y, self.height], &self.taps, &mut steps);
-        let mut highest = spare.filled(self.highest.row(y, self.height).iter().copied());
-        let mut lowest = spare.filled(self.lowest.row(y, self.height).iter().copied());
-        for beside in 0..=2 * REACH {
-            let y = (y + beside).saturating_sub(REACH);
-            let rows = [&self.highest, &self.lowest].map(|rows| rows.row(y, self.height));
-            widened!(widen(&mut highest, &mut lowest, rows));
-        }
+        let (mut highest, mut lowest) = (spare.row(), spare.row());
+        add_highest(self.highest.around(y, self.height), &mut highest);
+        add_lowest(self.lowest.around(y, self.height), &mut lowest);
         let plain = self.plain.row(y, self.height);
         widened!(step(&mut steps, plain, [&highest, &lowest], self.amount));
         spare.keep([highest, lowest]);
@@ -134,15 +132,14 @@ impl Sharpen {
     }
 }
 
-/// The highest and the lowest of what there was and those rows.
-#[inline(always)]
-fn widen(highest: &mut [f32], lowest: &mut [f32], [high, low]: [&[f32]; 2]) {
-    for (highest, high) in highest.iter_mut().zip(high) {
-        *highest = if *high > *highest { *high } else { *highest };
-    }
-    for (lowest, low) in lowest.iter_mut().zip(low) {
-        *lowest = if *low < *lowest { *low } else { *lowest };
-    }
+fn add_highest(rows: [&[f32]; BESIDE], highest: &mut Vec<f32>) {
+    let higher = |highest, _, sample| if sample > highest { sample } else { highest };
+    fold(rows, highest, f32::NEG_INFINITY, higher);
+}
+
+fn add_lowest(rows: [&[f32]; BESIDE], lowest: &mut Vec<f32>) {
+    let lower = |lowest, _, sample| if sample < lowest { sample } else { lowest };
+    fold(rows, lowest, f32::INFINITY, lower);
 }
 
 /// Blurred brightness to steps.

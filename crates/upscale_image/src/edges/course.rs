@@ -8,10 +8,15 @@ use crate::gaussian::{across, down, taps};
 use crate::ring::Ring;
 use crate::spare::Spare;
 
-/// Deviations of the Gaussians before the gradients and over their products, and how far they reach, in source pixels. With
-/// a wider one over the products lines that cross are no edge; with a narrower one the course trembles too.
-const INNER: (f32, usize) = (0.7, 2);
-const OUTER: (f32, usize) = (1.6, 5);
+/// Deviations of the Gaussians before the gradients and over their products, in source pixels. With a wider one over the
+/// products lines that cross are no edge; with a narrower one the course trembles too.
+const INNER: f32 = 0.7;
+const OUTER: f32 = 1.6;
+/// How far they reach, in source pixels, and how many each takes in.
+const INNER_REACH: usize = 2;
+const OUTER_REACH: usize = 5;
+const INNER_TAPS: usize = 2 * INNER_REACH + 1;
+const OUTER_TAPS: usize = 2 * OUTER_REACH + 1;
 /// Gradient that counts half as an edge: two levels of 8 bits a source pixel.
 const EDGE: f32 = 2.0 / 255.0;
 
@@ -57,8 +62,8 @@ pub(super) struct Cell {
 pub(super) struct Course {
     height: usize,
     freedom: Freedom,
-    inner: Vec<f32>,
-    outer: Vec<f32>,
+    inner: [f32; INNER_TAPS],
+    outer: [f32; OUTER_TAPS],
     /// Brightness, blurred across; blurred both ways; the squares of its gradients across and down and their product, one
     /// after the other, blurred across. As many rows as a blur down leans on, and one or more.
     brightness: Ring<f32, 8>,
@@ -94,7 +99,10 @@ impl Course {
         spare: &mut Spare,
     ) -> bool {
         loop {
-            if self.products.is_complete(self.next, OUTER.1, self.height) {
+            if self
+                .products
+                .is_complete(self.next, OUTER_REACH, self.height)
+            {
                 let mut sums = spare.row();
                 down(
                     &self.products,
@@ -114,7 +122,7 @@ impl Course {
                 self.take_products(spare);
             } else if self
                 .brightness
-                .is_complete(self.smooth.count(), INNER.1, self.height)
+                .is_complete(self.smooth.count(), INNER_REACH, self.height)
             {
                 let y = self.smooth.count();
                 down(
