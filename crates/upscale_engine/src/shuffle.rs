@@ -80,11 +80,12 @@ fn mean(colours: &[f32], to: &mut [f32]) {
 #[inline(always)]
 fn nearest(job: &Job<'_>, y: usize, pixels: &Range<usize>, rows: &mut BaseRows) {
     let source = job.source.row(y);
-    let scale = job.plan.scale;
-    rows.base.resize(pixels.len() * scale * 3, 0.0);
-    let (base, _) = rows.base.as_chunks_mut::<3>();
-    for (x, block) in pixels.clone().zip(base.chunks_exact_mut(scale)) {
-        block.fill(colours(job.source, source, x));
+    rows.base.clear();
+    for x in pixels.clone() {
+        let pixel = colours(job.source, source, x);
+        for _ in 0..job.plan.scale {
+            rows.base.extend_from_slice(&pixel);
+        }
     }
 }
 

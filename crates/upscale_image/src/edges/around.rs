@@ -12,9 +12,6 @@ const STEPS: usize = 6;
 const STRIDE: f32 = 1.1;
 const ALONG: f32 = 3.5;
 
-/// Lines that a block at 4x lies between.
-const LINES_MAX: usize = 5;
-
 /// One number for each result pixel of a source pixel, of which there are `S` times `S`.
 pub(super) type Block<const S: usize> = [[f32; S]; S];
 
@@ -143,25 +140,16 @@ impl<'a, const S: usize> Around<'a, S> {
         let (column, row) = (x as usize, y.floor());
         let (across, down) = (x - column as f32, y - row);
         let last = self.rows.len() as isize - 1;
-        // S + 1 lines, for each row of the block lies between two. Side by side they fill a few wide vectors.
-        let (mut left, mut right) = ([[0.0; S]; LINES_MAX], [[0.0; S]; LINES_MAX]);
-        for (index, (left, right)) in left.iter_mut().zip(&mut right).enumerate().take(S + 1) {
+        let line = |index: usize| -> [f32; S] {
             let row = (row as isize + index as isize).clamp(0, last) as usize;
-            let pixels = &self.rows[row][column..=column + S];
-            left.copy_from_slice(&pixels[..S]);
-            right.copy_from_slice(&pixels[1..]);
-        }
-        for (left, right) in left.as_flattened_mut().iter_mut().zip(right.as_flattened()) {
-            *left += (right - *left) * across;
-        }
-        let (upper, lower) = (
-            &left.as_flattened()[..S * S],
-            &left.as_flattened()[S..][..S * S],
-        );
-        let mut made = [[0.0; S]; S];
-        let lines = upper.iter().zip(lower);
-        for (made, (upper, lower)) in made.as_flattened_mut().iter_mut().zip(lines) {
-            *made = upper + (lower - upper) * down;
+            let pixels = &self.rows[row][column..][..=S];
+            array::from_fn(|x| pixels[x] + (pixels[x + 1] - pixels[x]) * across)
+        };
+        let (mut made, mut upper) = ([[0.0; S]; S], line(0));
+        for (index, made) in made.iter_mut().enumerate() {
+            let lower = line(index + 1);
+            *made = array::from_fn(|x| upper[x] + (lower[x] - upper[x]) * down);
+            upper = lower;
         }
         made
     }
