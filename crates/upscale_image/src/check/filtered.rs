@@ -62,7 +62,7 @@ impl Filter {
         self.rows.next().extend_from_slice(row);
         while self.rows.is_complete(self.soft.count(), 1, self.height) {
             let y = self.soft.count();
-            let around = [y.saturating_sub(1), y, y + 1].map(|y| self.rows.row(y, self.height));
+            let around = self.rows.around(y, self.height);
             let width = row.len() / self.channels;
             let soft = self.soft.next();
             for start in (0..width).step_by(STRETCH) {

@@ -139,7 +139,7 @@ impl Course {
 
     fn take_products(&mut self, spare: &mut Spare) {
         let y = self.products.count();
-        let rows = [y.saturating_sub(1), y, y + 1].map(|y| self.smooth.row(y, self.height));
+        let rows: [_; 3] = self.smooth.around(y, self.height);
         let width = rows[1].len();
         let row = around(rows[1], 1, &(0..width), 1, spare);
         let mut products = [spare.zeros(width), spare.zeros(width), spare.zeros(width)];
