@@ -16,7 +16,8 @@ use crate::shipped::{RESTORE_X2, RESTORE_X4, Shipped, X2, X4};
 use crate::turned;
 
 /// Smaller pictures are done in single precision, whatever is allowed: to make 16-bit integers of a network's weights takes
-/// 5 ms of a processor, and they save 0.5 microseconds a pixel (S on a Xeon, `upscale-lab sizes`).
+/// 5 ms of a processor, and they save 0.5 microseconds a pixel (S on a Xeon, `upscale-lab sizes`). So are lines of pixels
+/// (`narrow.rs`).
 const INTEGERS_PIXELS_MIN: usize = 8_192;
 /// The same of networks whose ranges are known, where there are tile registers: bytes of weights take less to make.
 const INTEGERS_PIXELS_MIN_ON_TILES: usize = 1_024;
@@ -167,8 +168,8 @@ impl Running<'_> {
         if let Some(device) = &self.options.device {
             return device::upscale(&**device, self, source, sink, cancelled);
         }
-        let pixels = source.width() * source.height();
-        let (executor, is_turned) = self.executor(turned::suits(source), pixels);
+        let size = (source.width(), source.height());
+        let (executor, is_turned) = self.executor(turned::suits(source), size);
         let (network, threads) = (&self.loaded.network, self.options.threads.max(1));
         if is_turned {
             let work = (&*executor, network.scale(), network.reach());
@@ -186,20 +187,21 @@ impl Running<'_> {
     }
 
     pub(crate) fn memory_bytes(&self, width: usize, height: usize) -> usize {
-        let (executor, _) = self.executor(false, width * height);
+        let (executor, _) = self.executor(false, (width, height));
         executor.memory_bytes((width, height), self.options.threads.max(1))
     }
 
-    fn executor(&self, is_turned: bool, pixels: usize) -> (Arc<Executor>, bool) {
+    fn executor(&self, is_turned: bool, (width, height): (usize, usize)) -> (Arc<Executor>, bool) {
         // One whose ranges are not known looks first whether integers suit it, with two pictures of 2,880 pixels.
         let is_known = self.loaded.network.ranges.is_some();
         let least = match self.kernels {
             KernelSet::Amx if is_known => INTEGERS_PIXELS_MIN_ON_TILES,
             _ => INTEGERS_PIXELS_MIN,
         };
-        let precision = match pixels {
-            pixels if pixels < least => Precision::Exact,
-            _ => self.options.precision,
+        let is_line = width == 1 || height == 1;
+        let precision = match is_line || width * height < least {
+            true => Precision::Exact,
+            false => self.options.precision,
         };
         let ready = Ready {
             condition: self.condition,

@@ -174,6 +174,7 @@ impl<'a> Job<'a> {
         // Rows above the picture are in its tiles as well.
         let rows = height * layer.factor + self.extent.rises[layer.output];
         match self.extent.leaves_out {
+            true if layer.words.is_none() => Narrow::of_line(width * layer.factor, rows),
             true => Narrow::of(width * layer.factor, rows),
             false => Narrow::WHOLE,
         }

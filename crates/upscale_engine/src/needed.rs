@@ -11,13 +11,13 @@ pub(crate) struct Narrow {
     /// Points that count, in columns and in rows: first and end.
     pub(crate) columns: (usize, usize),
     pub(crate) rows: (usize, usize),
-    pub(crate) line: Line,
+    /// Where the picture is a line of pixels.
+    pub(crate) line: Option<Line>,
 }
 
-/// Whether a picture is a line of pixels.
+/// How a line of pixels lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    No,
     /// One pixel wide.
     Standing,
     /// One pixel high.
@@ -29,20 +29,29 @@ impl Narrow {
     pub(crate) const WHOLE: Self = Self {
         columns: (0, WINDOW),
         rows: (0, WINDOW),
-        line: Line::No,
+        line: None,
     };
 
     /// For a map of that many columns and rows.
     pub(crate) fn of(width: usize, height: usize) -> Self {
-        let line = match (width, height) {
-            (1, _) => Line::Standing,
-            (_, 1) => Line::Lying,
-            _ => Line::No,
+        Self {
+            columns: points(width),
+            rows: points(height),
+            line: None,
+        }
+    }
+
+    /// For a map of that many columns and rows, one of which is one; as [`Narrow::of`] for others.
+    pub(crate) fn of_line(width: usize, height: usize) -> Self {
+        let (line, long) = match (width, height) {
+            (1, _) => (Line::Standing, height),
+            (_, 1) => (Line::Lying, width),
+            _ => return Self::of(width, height),
         };
         Self {
-            columns: points(width, line == Line::Standing),
-            rows: points(height, line == Line::Lying),
-            line,
+            columns: points(long),
+            rows: (1, 2),
+            line: Some(line),
         }
     }
 
@@ -52,19 +61,14 @@ impl Narrow {
         (self.rows.0..self.rows.1).contains(&row)
             && (self.columns.0..self.columns.1).contains(&column)
     }
-
-    /// Whether the functions of `narrow.rs` are to be used.
-    pub(crate) fn is_line(self) -> bool {
-        self.line != Line::No
-    }
 }
 
-/// The points that count in a picture of `size` pixels; the first is zero where the picture is a line.
-fn points(size: usize, is_line: bool) -> (usize, usize) {
+/// The points that count in a picture of `size` pixels.
+fn points(size: usize) -> (usize, usize) {
     let end = if size <= LAST_UNUSED_MAX {
         WINDOW - 1
     } else {
         WINDOW
     };
-    (usize::from(is_line), end)
+    (0, end)
 }

@@ -78,7 +78,12 @@ fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket
 fn transform_weights<L: Lanes>(lanes: L, job: &Job<'_>, ticket: &Ticket, layer: &PlanLayer) {
     let mut rows = job.write_weights(ticket.weights_slot, ticket.segment);
     let numbers = (&mut *rows, layer.matrix());
-    transform_row(lanes, layer.taps(), ticket.segment, numbers);
+    let (taps, narrow) = (layer.taps(), job.narrow(layer));
+    match narrow.line {
+        None => transform_row(lanes, taps, ticket.segment, numbers),
+        Some(_) if narrow.rows.0 != ticket.segment => {}
+        Some(line) => narrow::transform_weights(lanes, (taps, line), numbers),
+    }
 }
 
 /// The segment's pixel rows of one row of tiles of the layer's output that lie in the picture.
@@ -284,13 +289,12 @@ fn transform_inputs<L: Lanes>(
         tiles::transform_interleaved(lanes, shape, &windows.map(|(rows, _)| rows), at, products);
         return;
     }
-    let narrow = job.narrow(layer);
     let mut channel = 0;
     for &map in &layer.inputs {
         debug_assert_ne!(map, PICTURE);
         let (window, at) = window(job, span, map, first_tile);
-        if narrow.is_line() {
-            narrow::transform_inputs(lanes, shape, &window, at, (products, channel), narrow);
+        if let Some(line) = job.narrow(layer).line {
+            narrow::transform_inputs(lanes, shape, &window, at, (products, channel), line);
         } else if layer.enlarged == 1 {
             tiles::transform_inputs::<L, 1>(lanes, shape, &window, at, products, channel);
         } else {
@@ -384,14 +388,11 @@ fn transform_word_inputs<L: Lanes>(
     scales: &[f32; POSITIONS],
     (products, largest): (&mut [f32], &mut [f32]),
 ) {
-    let narrow = job.narrow(layer);
     let mut channel = 0;
     for &map in &layer.inputs {
         let (window, at) = window(job, span, map, first_tile);
         let (to, scales) = ((&mut *products, channel), (scales, &mut *largest));
-        if narrow.is_line() {
-            narrow::transform_word_inputs(lanes, shape, &window, at, to, (scales, narrow));
-        } else if layer.enlarged == 1 {
+        if layer.enlarged == 1 {
             word_tiles::transform_inputs::<L, 1>(lanes, shape, &window, at, to, scales);
         } else {
             word_tiles::transform_inputs::<L, 2>(lanes, shape, &window, at, to, scales);
@@ -467,12 +468,12 @@ fn transform_outputs<L: Lanes>(
     (job, layer): (&Job<'_>, &PlanLayer),
     (joined, place, rows): (&[Joined<'_>], usize, &mut [&mut [f32]]),
 ) {
-    let (narrow, input) = (job.narrow(layer), (products, scales, width));
-    if narrow.is_line() {
-        narrow::transform_outputs(lanes, shape, input, (layer, narrow), joined, place, rows);
-    } else {
-        tiles::transform_outputs(lanes, shape, input, layer, joined, place, rows);
+    if let Some(line) = job.narrow(layer).line {
+        let (of, from) = ((layer, line), (products, width));
+        return narrow::transform_outputs(lanes, shape, from, of, joined, place, rows);
     }
+    let from = (products, scales, width);
+    tiles::transform_outputs(lanes, shape, from, layer, joined, place, rows);
 }
 
 /// The last layer: its rows go to scratch, and from there onto the base.

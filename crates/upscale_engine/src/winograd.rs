@@ -36,10 +36,16 @@ pub(crate) fn kernel_row<L: Lanes>(l: L, g: [L::V; 9], row: usize) -> [L::V; WIN
         l.fma(g[7], c, l.fma(g[4], b, l.mul(g[1], a))),
         l.fma(g[8], c, l.fma(g[5], b, l.mul(g[2], a))),
     ];
-    let mut line = [h[0]; WINDOW];
+    kernel_line(l, h)
+}
+
+/// G g: three taps in a line to the eight points.
+#[inline(always)]
+pub(crate) fn kernel_line<L: Lanes>(l: L, g: [L::V; 3]) -> [L::V; WINDOW] {
+    let mut line = [g[0]; WINDOW];
     for (value, [a, b, c]) in line.iter_mut().zip(KERNEL) {
-        let sum = l.fma(h[1], l.splat(b), l.mul(h[0], l.splat(a)));
-        *value = l.fma(h[2], l.splat(c), sum);
+        let sum = l.fma(g[1], l.splat(b), l.mul(g[0], l.splat(a)));
+        *value = l.fma(g[2], l.splat(c), sum);
     }
     line
 }
