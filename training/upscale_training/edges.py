@@ -25,8 +25,8 @@ from .straight import gradients, places, sampled
 
 # As in edges.rs, which says where the numbers are from. In source pixels: deviations and reaches of the Gaussians
 # before the gradients and over their products, the length of a step, and the deviation of a step's weight.
-INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.1, 3.5
-STEPS = 6
+INNER, OUTER, STRIDE, ALONG = (0.7, 2), (1.6, 5), 1.3, 3.5
+STEPS = 5
 # Gradient that counts half; for sharp and for soft pictures, by scale, the power of the coherence and how many of an
 # edge's mean slopes a pixel moves by at half.
 EDGE, POWER, SLOPES = 2.0 / 255.0, {2: (16.0, 7.0), 4: (16.0, 3.5)}, {2: (0.6, 2.0), 4: (3.0, 30.0)}

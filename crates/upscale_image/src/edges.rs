@@ -26,7 +26,7 @@ use crate::spare::Spare;
 /// brightness of 32 are 20 MiB at the upper end and 4x. Narrower ones have no room for an edge's course, and hundreds of
 /// thousands of rows.
 const WIDTHS: RangeInclusive<usize> = 16..=4_096;
-/// Source rows that an average reaches to each side: six steps of 1.1 source pixels, and the pixel between two rows.
+/// Source rows that an average reaches to each side: five steps of 1.3 source pixels, and the pixel between two rows.
 const REACH: usize = 7;
 /// Source pixels that rows of brightness are longer by at either end, with the picture's edge.
 const MARGIN: usize = REACH + 1;

@@ -7,9 +7,10 @@ use super::{LEAST, MARGIN, REACH};
 use crate::ring::Ring;
 
 /// Steps along an edge to each side, their length, and the deviation of the weights of what is found there, in source
-/// pixels. Edges tremble over some ten of them. Steps half as long, and twice as many, change nothing.
-const STEPS: usize = 6;
-const STRIDE: f32 = 1.1;
+/// pixels. Edges tremble over some ten of them. Steps half as long, and twice as many, change nothing; four of 1.6 leave edges
+/// a hundredth further beside their course and take 0.005 dB.
+const STEPS: usize = 5;
+const STRIDE: f32 = 1.3;
 const ALONG: f32 = 3.5;
 
 /// One number for each result pixel of a source pixel, of which there are `S` times `S`.
