@@ -166,7 +166,7 @@ impl FaceEnhancer {
     fn small_face(&self, area: Area, order: Order<'_>) -> Result<Vec<f32>, UpscaleError> {
         let seen = seen(&self.small, area, order);
         let order = Order {
-            condition: order.condition.for_small_faces(),
+            condition: order.condition.for_small_faces(order.scale),
             ..order
         };
         let picture = crop(order.source, &seen);
