@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -21,15 +22,28 @@ def test_photographs_are_taught_by_the_start_and_all_else_by_the_restoring_netwo
     run, draw = ApartRun(TAUGHT, "cpu"), torch.Generator().manual_seed(1)
     small, clean = (torch.rand(2, 3, side, side, generator=draw) for side in (16, 32))
     group = Group(small, clean, torch.zeros(6))
+    # As sharp as the restoring network and brighter: no grid.
+    run.crisp_teacher = copy.deepcopy(run.restoring)
     with torch.no_grad():
         run.crisp_teacher.up.bias += 0.1
     crisp, restored = run.taught(run.crisp_teacher, group), run.taught(run.restoring, group)
     photos = Photos(**vars(group))
-    assert run.loss(crisp, photos) == 0.0 and run.loss(restored, group) == 0.0
+    assert run.loss(crisp, photos) < 1e-6 and run.loss(restored, group) == 0.0
     # Nothing of what is crisp is left: all of the difference.
     assert run.loss(restored, photos) > 0.9
     assert run.loss(crisp, group) > 0.01
     assert ApartRun(replace(TAUGHT, comb=0.1), "cpu").loss(crisp, photos) > 0.0
+
+
+def test_a_grid_costs_photographs_more_than_as_much_of_anything_else():
+    run, draw = ApartRun(TAUGHT, "cpu"), torch.Generator().manual_seed(4)
+    small, clean = (torch.rand(2, 3, side, side, generator=draw) for side in (16, 32))
+    photos = Photos(small, clean, torch.zeros(6))
+    crisp = run.taught(run.crisp_teacher, photos)
+    woven = torch.full((1, 1, 32, 32), -0.01)
+    woven[..., ::2, ::2] = 0.03
+    strewn = woven.flatten()[torch.randperm(1024, generator=draw)].view_as(woven)
+    assert run.loss(crisp + woven, photos) > run.loss(crisp + strewn, photos) + 1.0
 
 
 def test_steady_asks_for_lines_as_in_noisy_pictures_and_for_texture_as_read():

@@ -25,7 +25,7 @@ from .data import Pictures
 from .degrade import blur
 from .mixture import Group
 from .recipe import Recipe
-from .scenes import scene_groups
+from .scenes import Scenes, scene_groups
 from .spectrum import CONTRAST_MIN, comb, lines, luma, standing_out, weaves
 from .straight import gradients
 from .train import SCENES, Plan, Run, adam, go_on, options, prepare, summed, team
@@ -143,6 +143,9 @@ class DetailRun(CrispRun):
     what they do.
     """
 
+    # Shares of the scenes that are not asked to be crisp.
+    others = SCENES
+
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
         self.network.cond.requires_grad_(False)
@@ -160,12 +163,13 @@ class DetailRun(CrispRun):
         draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
         asked = (count + 1) // 2
 
-        def some(pictures: Pictures, count: int) -> list[Group]:
+        def some(pictures: Pictures, count: int, scenes: Scenes) -> list[Group]:
             side = recipe.patch_side(self.step)
-            return scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, SCENES)
+            return scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, scenes)
 
-        photos = [Photos(**vars(group)) for group in some(pictures.textured_only(), asked)]
-        return [(group, 1.0 / recipe.scenes) for group in [*photos, *some(pictures, count - asked)]]
+        photos = [Photos(**vars(group)) for group in some(pictures.textured_only(), asked, SCENES)]
+        others = some(pictures, count - asked, self.others)
+        return [(group, 1.0 / recipe.scenes) for group in [*photos, *others]]
 
 
 class EvenRun(CrispRun):
