@@ -113,6 +113,8 @@ def test_layers_of_a_look_ship_without_a_condition_and_are_golden_in_the_natural
     path, recipe, state = export(tmp_path / "t.pt", tmp_path / "layers", "none", mixed_into=whole)
     text = card(path, recipe, state, picture_folder, "none", "figures", whole)
     assert "- condition: none\n" in text and "the output of t in the natural look" in text
+    assert "teachers" not in text
+    assert "teachers" in card(path, recipe, state | {"run": "ApartRun"}, picture_folder, "none", "figures", whole)
     (network, _), (layers, metadata) = load_weights(whole), load_weights(path)
     assert "condition" not in metadata and not layers.architecture.conditioned
     natural = between(network, layers, LOOKS[network.architecture.scale]["natural"])

@@ -37,6 +37,11 @@ kernels in one step or two, noise of up to 25 levels, half of them then JPEG of 
 only shrunk by bicubic and softened. The network is given
 what the estimator (`estimate.py`) makes of each scene, its softness halfway to the truth where little noise is heard,
 and in 3 of 10 nothing."""
+# By the run that a checkpoint is of: who taught it, and of what else than above.
+TAUGHT = {
+    "ApartRun": """ Two finished networks are the teachers (`apart.py`): of photographs and art, half of the scenes,
+what training started from; of all else, with more files among it, the restoring network.""",
+}
 SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
 Tensors = dict[str, torch.Tensor]
@@ -185,7 +190,7 @@ Published, Set5 PSNR-Y at {shape.scale}x: {PUBLISHED[shape.scale]}.
 ## Data
 {len(pictures)} clean pictures: {listed(kinds)}. Their licences: {listed(licences)}.
 {recipe.pages} pages drawn by code (`rendered.py`), {recipe.page_share:.0%} of the patches.
-{RESTORING if recipe.scenes else DAMAGE if recipe.damaged else CLEAN_ONLY}
+{RESTORING if recipe.scenes else DAMAGE if recipe.damaged else CLEAN_ONLY}{TAUGHT.get(state.get("run"), "")}
 Started from {state["started_from"]}.
 
 ## Recipe
