@@ -50,7 +50,7 @@ export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 if [ "$what" = quick ]; then
   step "The shape of the sources, documents' tables and links, packages, units of every room"
   cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test kernels --test golden --test workflow --test http -- \
-    --skip ten_thousand_random_days
+    --skip over_random_days
   step "The contract: creating, idempotency, money, refusals, results, keys, limits, metrics"
   cargo test --locked --workspace --no-fail-fast --test contract -- \
     creating:: idempotency:: money:: refusals:: results:: keys:: metrics::
@@ -59,7 +59,7 @@ if [ "$what" = quick ]; then
   report
   cat <<'LEFT_OUT'
 
-left out by `quick`: the store's ten thousand random days, the rest of the contract (sandbox, several processes, storages, TLS, mails, models, traces, …), chaos,
+left out by `quick`: the store's random days, the rest of the contract (sandbox, several processes, storages, TLS, mails, models, traces, …), chaos,
 the console in Chromium, the engine's and the decoders' long tests, the documents' commands; licences and advisories, unused
 dependencies, schemathesis, the Python and TypeScript clients, the book, the packages' own tools, secrets in
 logs, training. `./test.sh` runs them all.
@@ -94,21 +94,33 @@ ls /usr/share/vulkan/icd.d/lvp_icd.*.json >/dev/null 2>&1 || { apt-get update &&
 # What finds no PostgreSQL, no Chromium and no Vulkan from here on fails instead of saying what it left out.
 export CI=true
 
-step "Tests are built"
-# Before Schemathesis runs: nothing replaces its program then.
+step "Tests are built, and target/debug/upscale with them"
+# Before Schemathesis runs: nothing replaces its program then. `cargo build` would make another of it, without what only
+# tests ask of its dependencies, and compile most of them again.
 cargo test --locked --workspace --no-run
-cargo build --locked --bin upscale
-python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
+
+# Both run beside what follows, ended with this script, whatever ends it.
+beside=()
+trap '[ "${#beside[@]}" = 0 ] || kill -- "${beside[@]}" 2>/dev/null || true' EXIT
 
 step "Schemathesis against the live service begins"
 # Logs and planted secrets of all tests, for one search over all of them at the end.
 export UPSCALE_TEST_LOGS="$PWD/target/test-logs"
 rm -rf "$UPSCALE_TEST_LOGS"
 mkdir -p "$UPSCALE_TEST_LOGS"
-# It mostly waits, for requests that ask to be held: 230 s with 25 s of processors. So it runs beside what follows.
+python3 -m venv --help >/dev/null 2>&1 || { apt-get update && apt-get install -y python3-venv; }
+# It mostly waits, for requests that ask to be held: 230 s with 25 s of processors.
 setsid checks/schemathesis.sh >target/schemathesis.log 2>&1 &
 schemathesis=$!
-trap 'kill -- "-$schemathesis" 2>/dev/null || true' EXIT
+beside+=("-$schemathesis")
+
+step "Training begins: lints and tests, with PyTorch in a virtual environment under target/"
+# training/upscale_training/winograd.cpp is built where it runs.
+command -v c++ >/dev/null || { apt-get update && apt-get install -y g++; }
+# It takes what the tests leave: they keep two processors busy for two thirds of their time.
+nice -n 19 checks/training.sh >target/training.log 2>&1 &
+training=$!
+beside+=("$training")
 
 step "Tests"
 # One that fails hides no other.
@@ -120,17 +132,13 @@ checks/clients.sh
 step "Packages: image, chart, units, alerts, Debian package, release archive"
 checks/packages.sh
 
-step "Training: lints and tests, with PyTorch in a virtual environment under target/"
-# training/upscale_training/winograd.cpp is built where it runs.
-command -v c++ >/dev/null || { apt-get update && apt-get install -y g++; }
-python="$PWD/target/training/bin/python"
-[ -x "$python" ] || python3 -m venv target/training
-"$python" -m pip install --quiet --disable-pip-version-check --requirement training/requirements.txt
-(cd training && "$python" -m ruff check --config pyproject.toml . ../bench && "$python" -m pytest)
+step "Training ends"
+wait "$training" || { cat target/training.log; exit 1; }
+tail -n 3 target/training.log
 
 step "Schemathesis ends"
 wait "$schemathesis" || { cat target/schemathesis.log; exit 1; }
-trap - EXIT
+beside=()
 tail -n 12 target/schemathesis.log
 
 step "Secrets in the logs of all of the above"

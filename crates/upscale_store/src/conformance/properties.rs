@@ -21,10 +21,10 @@ use super::{
 };
 use crate::{CreateOutcome, FenceOutcome, PurchaseOutcome, Settlement, Store, StoreError};
 
-/// Cases of one run, shared by two threads: many where a statement takes microseconds, fewer where each is
-/// a round trip to a server.
-const CASES_SQLITE: u32 = 10_000;
-const CASES_POSTGRES: u32 = 500;
+/// Cases of one run, shared by two threads, each run with new dice: more where a statement takes microseconds, fewer
+/// where each is a round trip to a server. `PROPTEST_CASES=10000` asks for as many, of a server a twentieth.
+const CASES: u32 = 2_000;
+const SERVER_SHARE: u32 = 20;
 const THREADS: u32 = 2;
 const STEPS_MAX: usize = 24;
 /// Cases on one file: enough that opening costs little, few enough that an audit stays quick.
@@ -441,13 +441,18 @@ async fn live(world: &mut World, steps: &[(Step, Crash)]) {
 }
 
 #[test]
-fn the_file_and_the_model_agree_over_ten_thousand_random_days() {
-    agree_over(CASES_SQLITE, "SQLite", || Some(Home::sqlite()));
+fn the_file_and_the_model_agree_over_random_days() {
+    agree_over(cases(), "SQLite", || Some(Home::sqlite()));
 }
 
 #[test]
-fn the_server_and_the_model_agree_over_five_hundred_random_days() {
-    agree_over(CASES_POSTGRES, "PostgreSQL", Home::postgres);
+fn the_server_and_the_model_agree_over_random_days() {
+    agree_over(cases() / SERVER_SHARE, "PostgreSQL", Home::postgres);
+}
+
+fn cases() -> u32 {
+    let is_asked = std::env::var_os("PROPTEST_CASES").is_some();
+    if is_asked { Config::default().cases } else { CASES }
 }
 
 fn agree_over(cases: u32, engine: &str, home: fn() -> Option<Home>) {
