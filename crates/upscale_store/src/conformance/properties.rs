@@ -452,7 +452,11 @@ fn the_server_and_the_model_agree_over_random_days() {
 
 fn cases() -> u32 {
     let is_asked = std::env::var_os("PROPTEST_CASES").is_some();
-    if is_asked { Config::default().cases } else { CASES }
+    if is_asked {
+        Config::default().cases
+    } else {
+        CASES
+    }
 }
 
 fn agree_over(cases: u32, engine: &str, home: fn() -> Option<Home>) {
