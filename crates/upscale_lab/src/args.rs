@@ -31,10 +31,15 @@ pub(crate) enum Command {
     /// One picture of `shapes` or `sizes`.
     #[command(hide = true)]
     Shape(ShapeArgs),
-    /// Draw README's picture: a scene like a photograph, damaged, enlarged by bicubic and by ours. Takes a minute.
+    /// Draw README's picture: a scene like a photograph, damaged, enlarged by bicubic and by the service. Takes a minute.
     Photograph {
         /// The PNG to write.
         file: PathBuf,
+    },
+    /// Draw what the looks make of a rendered scene and of a drawn one. Takes a minute.
+    Looks {
+        /// Where the two PNGs go.
+        folder: PathBuf,
     },
     /// Draw the two sample pictures of the service.
     Samples {

@@ -4,6 +4,7 @@
 
 mod gates;
 mod input;
+pub(crate) mod looks;
 mod page;
 pub(crate) mod photograph;
 mod sets;
@@ -13,10 +14,13 @@ use std::ops::ControlFlow;
 
 use anyhow::Context;
 use serde::{Serialize, Serializer};
-use upscale_core::{Condition, Pixels, Rows, Scale};
+use upscale_core::{Condition, Look, Parameters, Pixels, Rows, Scale};
 use upscale_engine::{Engine, EngineOptions};
-use upscale_image::raster::{Kernel, Rgb8, resize};
-use upscale_pipeline::kernels;
+use upscale_image::{
+    decode,
+    raster::{Kernel, Rgb8, resize},
+};
+use upscale_pipeline::{PictureOptions, kernels, upscale_image, wall};
 
 use self::{
     gates::gates,
@@ -239,6 +243,16 @@ fn interpolate(small: &Small, scale: Scale, kernel: Kernel) -> Rgb8 {
         picture.height() * factor,
         kernel,
     )
+}
+
+/// As the service makes it, from file to file.
+fn as_served(small: &Small, scale: Scale, look: Look) -> anyhow::Result<Rgb8> {
+    let options = PictureOptions {
+        look,
+        ..PictureOptions::shipped(Parameters::at(scale), threads(None), wall)?
+    };
+    let upscaled = upscale_image(small.file.clone(), &options, &mut |_| {})?;
+    Ok(Rgb8::of_source(&decode(&upscaled.png, PIXELS_MAX)?))
 }
 
 /// The network alone: no colour profile, no output check.

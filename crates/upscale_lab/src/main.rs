@@ -27,6 +27,7 @@ fn main() -> anyhow::Result<()> {
         Command::Threads(args) => threads::threads(&args),
         Command::Shape(args) => shapes::shape(&args),
         Command::Photograph { file } => eval::photograph::write(&file),
+        Command::Looks { folder } => eval::looks::write(&folder),
         Command::Samples { folder } => samples::write(&folder),
     }
 }

@@ -1,4 +1,5 @@
-//! Enlargements side by side, with what each is written on it, and under them a line about both.
+//! Enlargements of one picture, two side by side in each row, with what each is written on it, and under them a line
+//! about all.
 
 use upscale_image::raster::Rgb8;
 
@@ -14,21 +15,20 @@ const GAP: usize = 8;
 /// Height of the line below.
 const LINE: usize = 30;
 
-/// `shown` are left, top and height of parts of both; they stand below each other.
+/// `shown` are left, top and height of parts of each; they stand below each other.
 pub(crate) fn labelled(
-    sides: [(&str, &Rgb8); 2],
+    pictures: &[(&str, &Rgb8)],
     shown: &[(usize, usize, usize)],
     line: &str,
 ) -> Rgb8 {
-    let (width, parts) = (
-        2 * PANEL + GAP,
-        shown.iter().map(|(_, _, height)| height + GAP),
-    );
-    let height = parts.sum::<usize>() + LINE;
+    let width = 2 * PANEL + GAP;
+    let row: usize = shown.iter().map(|(_, _, height)| height + GAP).sum();
+    let height = pictures.len().div_ceil(2) * row + LINE;
     let mut canvas = Canvas::new(width, height);
     canvas.fill(area(0, 0, width, height), [255.0; 3]);
-    for (side, (name, picture)) in sides.into_iter().enumerate() {
-        let (left, mut top) = (side * (PANEL + GAP), 0);
+    for (place, &(name, picture)) in pictures.iter().enumerate() {
+        let (left, first) = (place % 2 * (PANEL + GAP), place / 2 * row);
+        let mut top = first;
         for &(from_left, from_top, part) in shown {
             canvas.paint(area(left, top, PANEL, part), |x, y| {
                 let (x, y) = (x as usize - left + from_left, y as usize - top + from_top);
@@ -42,13 +42,14 @@ pub(crate) fn labelled(
             color,
         };
         let wide = write(&mut Canvas::new(1, 1), name, (0.0, 0.0), pen([0.0; 3]));
-        let at = left as f32 + 10.0;
+        let (at, above) = (left as f32 + 10.0, first as f32);
         canvas.round(
-            Area(at, 10.0, at + wide + 18.0, 40.0),
+            Area(at, above + 10.0, at + wide + 18.0, above + 40.0),
             15.0,
             [16.0, 20.0, 26.0],
         );
-        write(&mut canvas, name, (at + 11.0, 32.0), pen([255.0; 3]));
+        let start = (at + 11.0, above + 32.0);
+        write(&mut canvas, name, start, pen([255.0; 3]));
     }
     let pen = Pen {
         height: 11.0,
@@ -73,24 +74,28 @@ mod tests {
         let plain = |level| Rgb8::paint(PANEL, 90, |_, _| [level; 3]);
         let (dark, bright) = (plain(40), plain(200));
         let composed = labelled(
-            [("One", &dark), ("Two", &bright)],
+            &[("One", &dark), ("Two", &bright), ("Three", &bright)],
             &[(0, 0, 60), (0, 30, 60)],
             "Both",
         );
-        let right = PANEL + GAP;
+        let (right, below) = (PANEL + GAP, 2 * (60 + GAP));
         assert_eq!(
             (composed.width(), composed.height()),
-            (right + PANEL, 2 * (60 + GAP) + LINE)
+            (right + PANEL, 2 * below + LINE)
         );
         for (x, y, level) in [
             (5, 55, 40),
             (right + 5, 55, 200),
             (5, 70, 40),
             (right + 5, 70, 200),
+            (5, below + 55, 200),
+            (right + 5, below + 55, 255),
         ] {
             assert_eq!(composed.pixel(x, y), [level; 3], "{x}, {y}");
         }
-        assert_eq!(composed.pixel(14, 25), [16, 20, 26], "behind a name");
+        for y in [25, below + 25] {
+            assert_eq!(composed.pixel(14, y), [16, 20, 26], "behind a name");
+        }
         assert_eq!(composed.pixel(PANEL + 2, 20), [255; 3]);
     }
 }

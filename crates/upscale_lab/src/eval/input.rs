@@ -70,6 +70,7 @@ impl Serialize for Input {
 
 /// A small picture, and what its file says of its compression, as the service reads it.
 pub(crate) struct Small {
+    pub(crate) file: Vec<u8>,
     pub(crate) picture: Rgb8,
     pub(crate) condition: Condition,
 }
@@ -86,9 +87,9 @@ impl Small {
         let small = resize(clean, width, height, kernel);
         match input {
             Input::Jpeg(quality) => Self::compressed(&small, quality),
-            Input::Clean | Input::Box => Self::read(&small.to_png()?),
-            Input::Noisy(levels) => Self::read(&noisy(&small, levels).to_png()?),
-            Input::Soft(tenths) => Self::read(&soften(&small, f64::from(tenths) / 10.0).to_png()?),
+            Input::Clean | Input::Box => Self::read(small.to_png()?),
+            Input::Noisy(levels) => Self::read(noisy(&small, levels).to_png()?),
+            Input::Soft(tenths) => Self::read(soften(&small, f64::from(tenths) / 10.0).to_png()?),
             Input::Web => Self::compressed(&noisy(&soften(&small, 0.6), 4), 60),
         }
     }
@@ -105,12 +106,13 @@ impl Small {
             .zip(height.ok())
             .context("too large for a JPEG")?;
         encoder.encode(small.samples(), width, height, ColorType::Rgb)?;
-        Self::read(&file)
+        Self::read(file)
     }
 
-    fn read(file: &[u8]) -> anyhow::Result<Self> {
-        let source = decode(file, super::PIXELS_MAX)?;
+    fn read(file: Vec<u8>) -> anyhow::Result<Self> {
+        let source = decode(&file, super::PIXELS_MAX)?;
         Ok(Self {
+            file,
             picture: Rgb8::of_source(&source),
             condition: source.condition,
         })

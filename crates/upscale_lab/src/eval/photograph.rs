@@ -1,14 +1,13 @@
 //! The picture that README shows first: a scene that looks like a photograph, made small and damaged as files of the web are,
-//! enlarged four times by bicubic and by ours, side by side with labels. All of it is drawn by this program.
+//! enlarged four times by bicubic and by the service, side by side with labels. All of it is drawn by this program.
 
 use std::{fs, path::Path};
 
 use anyhow::Context;
-use upscale_core::Scale;
-use upscale_engine::{Engine, EngineOptions};
+use upscale_core::{Look, Scale};
 use upscale_image::raster::Kernel;
 
-use super::{Input, Small, interpolate, run_network};
+use super::{Input, Small, as_served, interpolate};
 use crate::drawn;
 
 /// Places that are shown: left, top, height; as wide as the panels. Lettering first, then peel.
@@ -18,11 +17,10 @@ const SHOWN: [(usize, usize, usize); 2] = [(96, 222, 330), (600, 420, 200)];
 pub(crate) fn write(file: &Path) -> anyhow::Result<()> {
     let clean = drawn::still_life();
     let small = Small::make(&clean, Scale::X4, Input::Web)?;
-    let engine = Engine::shipped(EngineOptions::default())?;
     let bicubic = interpolate(&small, Scale::X4, Kernel::Bicubic);
-    let ours = run_network(&engine, &small.picture, Scale::X4, small.condition, false)?;
+    let ours = as_served(&small, Scale::X4, Look::default())?;
     let composed = drawn::labelled(
-        [("Bicubic", &bicubic), ("Upscale", &ours)],
+        &[("Bicubic", &bicubic), ("Upscale", &ours)],
         &SHOWN,
         // The alphabet has no J.
         "Drawn by our own program. Enlarged 4x from a soft and noisy file, jpeg quality 60. Shown at 100 %.",
