@@ -96,7 +96,7 @@ export CI=true
 
 step "Tests are built, and target/debug/upscale with them"
 # Before Schemathesis runs: nothing replaces its program then. `cargo build` would make another of it, without what only
-# tests ask of its dependencies, and compile most of them again.
+# tests ask of its dependencies, and compile those again, syn and tokio among them.
 cargo test --locked --workspace --no-run
 
 # Both run beside what follows, ended with this script, whatever ends it.
