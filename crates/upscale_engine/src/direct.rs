@@ -103,20 +103,21 @@ pub(crate) fn row<L: Lanes>(
         rows: span.tile_rows(),
         columns: tiles.clone(),
     };
-    let Some(scale) = job.plan.packed[layer.output] else {
-        return numbers(lanes, of, (tiles, width), beside, (place, rows));
-    };
-    let to = (place, &mut *rows);
-    if direct.packs_sums(layer) && pack_sums(of, (tiles, width), beside, to, scale) {
-        return;
+    let packed = job.plan.packed[layer.output];
+    if let Some(scale) = packed.filter(|_| direct.packs_sums(layer)) {
+        let to = (place, &mut *rows);
+        if pack_sums(of, (tiles, width), beside, to, scale) {
+            return;
+        }
     }
     let mut made = std::mem::take(beside.numbers);
-    let row_len = width * layer.channels;
-    made.resize(rows.len() * row_len, 0.0);
-    let mut to: Vec<&mut [f32]> = made.chunks_mut(row_len).collect();
+    let row_len = packed.map(|_| width * layer.channels);
+    let mut to = packed::rows_of_numbers(rows, &mut made, row_len);
     numbers(lanes, of, (tiles, width), beside, (place, &mut to));
-    let map = (layer.output, layer.channels);
-    job.packed.store(direct.tiles, tiles, map, (&made, rows));
+    if packed.is_some() {
+        let map = (layer.output, layer.channels);
+        job.packed.store(direct.tiles, tiles, map, (&made, rows));
+    }
     *beside.numbers = made;
 }
 

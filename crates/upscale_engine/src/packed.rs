@@ -213,6 +213,20 @@ pub(crate) fn larger(one: f32, other: f32) -> f32 {
     }
 }
 
+/// Where the numbers of `rows` are computed: in `numbers`, `row_len` for each, if they are packed into their rows afterwards
+/// ([`Packed::store`]), and in the rows themselves otherwise.
+pub(crate) fn rows_of_numbers<'a>(
+    rows: &'a mut [&mut [f32]],
+    numbers: &'a mut Vec<f32>,
+    row_len: Option<usize>,
+) -> Vec<&'a mut [f32]> {
+    let Some(row_len) = row_len else {
+        return rows.iter_mut().map(|row| &mut **row).collect();
+    };
+    numbers.resize(rows.len() * row_len, 0.0);
+    numbers.chunks_mut(row_len).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use upscale_core::Pixels;

@@ -10,7 +10,7 @@ use upscale_simd::{
 use crate::finish::{Joined, finish_row};
 use crate::job::{Job, Span, Ticket};
 use crate::network::{Map, PICTURE};
-use crate::packed::TileArea;
+use crate::packed::{self, TileArea};
 use crate::plan::{Method, PlanLayer};
 use crate::products::Products;
 use crate::ranges::{Observed, WORD_MAX};
@@ -66,9 +66,6 @@ fn run<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, ticket: &Ticket
                 point(lanes, job, &span.row(row), layer);
             }
         }
-        _ if ticket.layer + 1 == job.plan.layers.len() => {
-            last(lanes, job, scratch, span, layer);
-        }
         _ => tiled(lanes, job, scratch, span, layer),
     }
 }
@@ -112,26 +109,21 @@ fn direct<L: Lanes>(
     let at = job.place_in_segment(pixels.start, span.segment) * job.plan.pitch(layer.output);
     let mut output = output_rows(job, span, layer);
     let mut rows: Vec<&mut [f32]> = output.iter_mut().map(|row| &mut row[at..]).collect();
-    let Some(registers) = job
-        .plan
-        .kernels
-        .tiles()
-        .filter(|_| job.plan.packed[layer.output].is_some())
-    else {
-        return picture_rows(lanes, (job, span, layer), scratch, &pixels, &mut rows);
-    };
-    let row_len = pixels.len() * layer.channels;
+    let registers = job.plan.kernels.tiles();
+    let registers = registers.filter(|_| job.plan.packed[layer.output].is_some());
+    let row_len = registers.map(|_| pixels.len() * layer.channels);
     let mut numbers = std::mem::take(&mut scratch.numbers);
-    numbers.resize(rows.len() * row_len, 0.0);
-    let mut made: Vec<&mut [f32]> = numbers.chunks_mut(row_len).collect();
+    let mut made = packed::rows_of_numbers(&mut rows, &mut numbers, row_len);
     picture_rows(lanes, (job, span, layer), scratch, &pixels, &mut made);
-    let place = TileArea {
-        rows: span.tile_rows(),
-        columns: tiles,
-    };
-    let map = (layer.output, layer.channels);
-    job.packed
-        .store(registers, &place, map, (&numbers, &mut rows));
+    if let Some(registers) = registers {
+        let place = TileArea {
+            rows: span.tile_rows(),
+            columns: tiles,
+        };
+        let map = (layer.output, layer.channels);
+        let made = (&numbers[..], &mut rows[..]);
+        job.packed.store(registers, &place, map, made);
+    }
     scratch.numbers = numbers;
 }
 
@@ -365,16 +357,24 @@ fn transform_word_row<L: Lanes>(
     (words, tiles): (&Words, &Range<usize>),
     (products, largest): (&mut [f32], &mut [f32]),
 ) {
-    let to = (&mut *products, &mut *largest);
-    transform_word_inputs(lanes, place, shape, tiles.start, &words.input_scales, to);
-    for (tile, found) in largest.iter_mut().enumerate() {
-        let scale = word_tiles::tile_scale(*found, WORD_MAX);
-        if scale != 1.0 {
-            let scales = words.input_scales.map(|one| one * scale);
-            let to = (&mut products[tile * shape.tile_stride..], &mut [0.0][..]);
-            transform_word_inputs(lanes, place, shape, tiles.start + tile, &scales, to);
+    // All tiles, then each whose numbers do not fit. In one loop, for each call of a transform is compiled again.
+    for round in 0..=largest.len() {
+        let tile = round.checked_sub(1);
+        let scale = tile.map_or(1.0, |tile| word_tiles::tile_scale(largest[tile], WORD_MAX));
+        if let Some(tile) = tile {
+            largest[tile] = scale;
+            if scale == 1.0 {
+                continue;
+            }
         }
-        *found = scale;
+        let scales = words.input_scales.map(|one| one * scale);
+        let mut unread = [0.0];
+        let (first, found) = match tile {
+            None => (0, &mut *largest),
+            Some(tile) => (tile, &mut unread[..]),
+        };
+        let to = (&mut products[first * shape.tile_stride..], found);
+        transform_word_inputs(lanes, place, shape, tiles.start + first, &scales, to);
     }
 }
 
@@ -401,26 +401,41 @@ fn transform_word_inputs<L: Lanes>(
     }
 }
 
-/// Over maps, all but the last layer, and 1x1 in single precision.
+/// Over maps, but for 1x1 in single precision. The last layer's rows go to scratch, and from there onto the base.
 #[inline(always)]
 fn tiled<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
+    let is_last = span.layer + 1 == job.plan.layers.len();
     let (tiles, pixels) = columns(job, span);
     let at = job.place_in_segment(pixels.start, span.segment) * job.plan.pitch(layer.output);
     let place = job.place(layer.factor, pixels.start);
+    let row_len = pixels.len() * job.plan.pitch(layer.output);
+    let last_len = tiles.len() * TILE * layer.channels;
     let shape = products(lanes, job, scratch, span, &tiles);
+    let mut last = std::mem::replace(&mut scratch.last, Buffer::zeroed(0));
     for row in 0..span.row_count {
         let (span, first) = (&span.row(row), row * tiles.len());
-        let mut output = output_rows(job, span, layer);
+        let valid = job.extent.pixel_rows(layer, span.tile_rows()).len();
         // Rows above the picture are computed like the others, and go nowhere.
-        let row_len = pixels.len() * job.plan.pitch(layer.output);
-        let above = job.extent.rows_above(layer, span.tile_row);
-        let mut beyond = vec![0.0; above * row_len];
-        let inside = output.iter_mut().map(|row| &mut row[at..]);
-        let mut rows: Vec<&mut [f32]> = beyond.chunks_exact_mut(row_len).chain(inside).collect();
-        let to = (place, &mut rows[..]);
+        let mut beyond = vec![0.0; job.extent.rows_above(layer, span.tile_row) * row_len];
+        let mut output;
+        let mut rows: Vec<&mut [f32]> = if is_last {
+            last.chunks_mut(last_len).take(valid).collect()
+        } else {
+            output = output_rows(job, span, layer);
+            let inside = output.iter_mut().map(|row| &mut row[at..]);
+            beyond.chunks_exact_mut(row_len).chain(inside).collect()
+        };
         let from = (&shape, &tiles, first);
+        let to = (place, &mut rows[..]);
         finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
+        if is_last {
+            for (row, values) in last.chunks(last_len).take(valid).enumerate() {
+                let values = (values, layer.channels);
+                shuffle::write_rows(job, span, row, &pixels, values, &mut scratch.base);
+            }
+        }
     }
+    scratch.last = last;
 }
 
 /// One row of tiles, the first of which is the `first` of the span: its sums, or what tile registers make of its inputs, finished, into rows.
@@ -474,27 +489,4 @@ fn transform_outputs<L: Lanes>(
     }
     let from = (products, scales, width);
     tiles::transform_outputs(lanes, shape, from, layer, joined, place, rows);
-}
-
-/// The last layer: its rows go to scratch, and from there onto the base.
-#[inline(always)]
-fn last<L: Lanes>(lanes: L, job: &Job<'_>, scratch: &mut Scratch, span: &Span, layer: &PlanLayer) {
-    let (tiles, pixels) = columns(job, span);
-    let shape = products(lanes, job, scratch, span, &tiles);
-    let row_len = tiles.len() * TILE * layer.channels;
-    let mut last = std::mem::replace(&mut scratch.last, Buffer::zeroed(0));
-    for row in 0..span.row_count {
-        let (span, first) = (&span.row(row), row * tiles.len());
-        let valid = job.extent.pixel_rows(layer, span.tile_rows()).len();
-        let rows = last.chunks_mut(row_len).take(valid);
-        let mut rows: Vec<&mut [f32]> = rows.collect();
-        let to = (0, &mut rows[..]);
-        let from = (&shape, &tiles, first);
-        finish_tiles(lanes, (job, span, layer), from, pixels.len(), scratch, to);
-        for (row, values) in last.chunks(row_len).take(valid).enumerate() {
-            let values = (values, layer.channels);
-            shuffle::write_rows(job, span, row, &pixels, values, &mut scratch.base);
-        }
-    }
-    scratch.last = last;
 }

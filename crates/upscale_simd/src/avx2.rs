@@ -84,7 +84,8 @@ unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(block: &Block) {
 impl Registers for Avx2 {
     type V = __m256;
     const WIDTH: usize = 8;
-    const PANEL_MAX: usize = 2;
+    /// 12 accumulators, 2 weights and a broadcast fit 16 registers.
+    const KERNEL_ROWS: &'static [usize] = &[0, 6];
 
     /// Without AVX-VNNI too: `vpmaddwd` and `vpaddd` do 16 products where `vfmadd` does 8, and three ports share them.
     #[inline(always)]
@@ -143,12 +144,6 @@ impl Registers for Avx2 {
     unsafe fn store_at(self, value: Self::V, to: *mut f32) {
         // SAFETY: the caller promises 8 writable numbers, the token the instruction.
         unsafe { _mm256_storeu_ps(to, value) }
-    }
-
-    /// 12 accumulators, 2 weights and a broadcast fit 16 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        if panel == 1 { 12 } else { 6 }
     }
 
     #[inline(always)]

@@ -75,7 +75,8 @@ unsafe fn multiply_words<const ROWS: usize, const PANEL: usize>(lanes: Avx512, b
 impl Registers for Avx512 {
     type V = __m512;
     const WIDTH: usize = 16;
-    const PANEL_MAX: usize = 4;
+    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
+    const KERNEL_ROWS: &'static [usize] = &[12, 12, 8, 6];
 
     #[inline(always)]
     fn has_words(self) -> bool {
@@ -116,16 +117,6 @@ impl Registers for Avx512 {
     unsafe fn store_at(self, value: Self::V, to: *mut f32) {
         // SAFETY: the caller promises 16 writable numbers, the token the instruction.
         unsafe { _mm512_storeu_ps(to, value) }
-    }
-
-    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        match panel {
-            1 | 2 => 12,
-            3 => 8,
-            _ => 6,
-        }
     }
 
     #[inline(always)]

@@ -10,8 +10,6 @@ use crate::leases::SharedRows;
 
 /// Registers of 16 numbers are the unit that channels are padded to; every width divides it.
 pub const CHANNEL_UNIT: usize = 16;
-/// Rows per kernel call, at most, over all sets.
-const ROWS_MAX: usize = 12;
 
 /// What sums begin with.
 #[derive(Clone, Copy)]
@@ -99,7 +97,7 @@ impl Ahead {
 /// Splits `channels` (a multiple of [`CHANNEL_UNIT`]) into panels as equal as can be.
 pub(crate) fn panels<L: Lanes>(channels: usize) -> Vec<usize> {
     let vectors = channels / L::WIDTH;
-    let count = vectors.div_ceil(L::PANEL_MAX);
+    let count = vectors.div_ceil(L::KERNEL_ROWS.len());
     let sizes = (0..count).map(|i| vectors * (i + 1) / count - vectors * i / count);
     sizes.map(|size| size * L::WIDTH).collect()
 }
@@ -200,8 +198,19 @@ fn reach(rows: usize, stride: usize, len: usize) -> usize {
 }
 
 fn most_rows<L: Lanes>(panels: &[usize]) -> usize {
-    let rows = panels.iter().map(|&panel| L::kernel_rows(panel / L::WIDTH));
-    rows.min().unwrap_or(1).min(ROWS_MAX)
+    let rows = panels
+        .iter()
+        .map(|&panel| kernel_rows::<L>(panel / L::WIDTH));
+    rows.min().unwrap_or(1)
+}
+
+/// Rows per call of the kernel that is `panel` registers wide, at most; 0 where the set has none so wide.
+const fn kernel_rows<L: Lanes>(panel: usize) -> usize {
+    match panel {
+        0 => 0,
+        _ if panel > L::KERNEL_ROWS.len() => 0,
+        _ => L::KERNEL_ROWS[panel - 1],
+    }
 }
 
 /// Cuts `rows` into runs of at most `most`, as equal as can be: a run of one row would wait for its own sums.
@@ -246,7 +255,7 @@ unsafe fn run_block<L: Lanes, const WORDS: bool>(
     let mut done = 0;
     for &panel in weights.panels {
         let registers = panel / L::WIDTH;
-        assert!(panel % L::WIDTH == 0 && (1..=L::PANEL_MAX).contains(&registers));
+        assert!(panel % L::WIDTH == 0 && (1..=kernel_rows::<L>(registers)).contains(&place.rows));
         // SAFETY: `done + panel <= channels`, within the output by the first assertion.
         let output = unsafe { place.output.add(done) };
         let (start, start_stride) = match start {
@@ -281,13 +290,14 @@ unsafe fn by_panel<L: Lanes, const WORDS: bool>(
     rows: usize,
     block: &Block,
 ) {
-    // SAFETY: the caller's promise; panels wider than the set's own do not occur.
+    // SAFETY: the caller's promise.
     unsafe {
         match panel {
-            4 if L::PANEL_MAX >= 4 => by_rows::<L, WORDS, 4>(lanes, rows, block),
-            3 if L::PANEL_MAX >= 3 => by_rows::<L, WORDS, 3>(lanes, rows, block),
-            2 if L::PANEL_MAX >= 2 => by_rows::<L, WORDS, 2>(lanes, rows, block),
-            _ => by_rows::<L, WORDS, 1>(lanes, rows, block),
+            1 => by_rows::<L, WORDS, 1>(lanes, rows, block),
+            2 => by_rows::<L, WORDS, 2>(lanes, rows, block),
+            3 => by_rows::<L, WORDS, 3>(lanes, rows, block),
+            4 => by_rows::<L, WORDS, 4>(lanes, rows, block),
+            _ => unreachable!("no kernel is {panel} registers wide"),
         }
     }
 }
@@ -300,23 +310,19 @@ unsafe fn by_rows<L: Lanes, const WORDS: bool, const PANEL: usize>(
     rows: usize,
     block: &Block,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match rows {
-            1 => lanes.multiply::<WORDS, 1, PANEL>(block),
-            2 => lanes.multiply::<WORDS, 2, PANEL>(block),
-            3 => lanes.multiply::<WORDS, 3, PANEL>(block),
-            4 => lanes.multiply::<WORDS, 4, PANEL>(block),
-            5 => lanes.multiply::<WORDS, 5, PANEL>(block),
-            6 => lanes.multiply::<WORDS, 6, PANEL>(block),
-            7 => lanes.multiply::<WORDS, 7, PANEL>(block),
-            8 => lanes.multiply::<WORDS, 8, PANEL>(block),
-            9 => lanes.multiply::<WORDS, 9, PANEL>(block),
-            10 => lanes.multiply::<WORDS, 10, PANEL>(block),
-            11 => lanes.multiply::<WORDS, 11, PANEL>(block),
-            _ => lanes.multiply::<WORDS, 12, PANEL>(block),
-        }
+    // What a constant condition rules out is not compiled: portable kernels were made in 48 shapes, of which they run 4.
+    macro_rules! kernels {
+        ($($count:literal)*) => {
+            match rows {
+                $($count if const { $count <= kernel_rows::<L>(PANEL) } => {
+                    // SAFETY: the caller's promise.
+                    unsafe { lanes.multiply::<WORDS, $count, PANEL>(block) }
+                })*
+                _ => unreachable!("no kernel has {rows} rows of {PANEL} registers"),
+            }
+        };
     }
+    kernels!(1 2 3 4 5 6 7 8 9 10 11 12);
 }
 
 /// `ROWS` rows times one panel of `PANEL` registers. Input and output may be the same rows: all of the input

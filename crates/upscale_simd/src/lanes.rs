@@ -71,7 +71,8 @@ pub trait Lanes: Registers {
     #[inline(always)]
     fn max_magnitude(self, a: Self::V, b: Self::V) -> Self::V {
         let zero = self.splat(0.0);
-        let [a, b] = [a, b].map(|v| self.max(v, self.sub(zero, v)));
+        let a = self.max(a, self.sub(zero, a));
+        let b = self.max(b, self.sub(zero, b));
         self.max(a, b)
     }
 
@@ -156,8 +157,10 @@ pub trait Registers: Copy + Send + Sync + 'static {
     type V: Copy;
     /// Numbers in a register: 4, 8 or 16.
     const WIDTH: usize;
-    /// Registers of output channels that the matrix kernel holds side by side, at most.
-    const PANEL_MAX: usize;
+    /// Rows per call of the matrix kernel, by the registers of output channels that it holds side by side: one, two, and so on up to
+    /// the widest panel. 0 for panels that units of [`crate::CHANNEL_UNIT`] channels never make. A kernel is compiled for each
+    /// smaller number of rows as well.
+    const KERNEL_ROWS: &'static [usize];
 
     /// Whether 16-bit integers are multiplied faster than numbers.
     fn has_words(self) -> bool {
@@ -216,8 +219,6 @@ pub trait Registers: Copy + Send + Sync + 'static {
     /// Asks for the cache line at `at`, which need not be readable, into the second-level cache: rows that the
     /// first could not hold until they are read.
     fn prefetch_late(self, at: *const f32);
-    /// Rows per call of the matrix kernel that is `panel` registers wide.
-    fn kernel_rows(panel: usize) -> usize;
     /// [`crate::gemm::multiply`], compiled for this set.
     ///
     /// # Safety

@@ -40,7 +40,8 @@ unsafe fn multiply_rows<const WORDS: bool, const ROWS: usize, const PANEL: usize
 impl Registers for Neon {
     type V = float32x4_t;
     const WIDTH: usize = 4;
-    const PANEL_MAX: usize = 4;
+    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
+    const KERNEL_ROWS: &'static [usize] = &[0, 0, 0, 6];
 
     /// Left to the hardware.
     #[inline(always)]
@@ -60,16 +61,6 @@ impl Registers for Neon {
     unsafe fn store_at(self, value: Self::V, to: *mut f32) {
         // SAFETY: the caller promises 4 writable numbers, the token the instruction.
         unsafe { vst1q_f32(to, value) }
-    }
-
-    /// 24 accumulators, 4 weights and a broadcast fit 32 registers.
-    #[inline(always)]
-    fn kernel_rows(panel: usize) -> usize {
-        match panel {
-            1 | 2 => 12,
-            3 => 8,
-            _ => 6,
-        }
     }
 
     #[inline(always)]

@@ -10,9 +10,25 @@ pub struct Portable;
 
 const WIDTH: usize = 8;
 
+/// Written out: as loops, which the compiler has to unroll one by one, they made half of the engine's compile time.
 #[inline(always)]
 fn each(a: [f32; WIDTH], b: [f32; WIDTH], op: impl Fn(f32, f32) -> f32) -> [f32; WIDTH] {
-    std::array::from_fn(|lane| op(a[lane], b[lane]))
+    [
+        op(a[0], b[0]),
+        op(a[1], b[1]),
+        op(a[2], b[2]),
+        op(a[3], b[3]),
+        op(a[4], b[4]),
+        op(a[5], b[5]),
+        op(a[6], b[6]),
+        op(a[7], b[7]),
+    ]
+}
+
+#[inline(always)]
+fn every<N>(a: [f32; WIDTH], op: impl Fn(f32) -> N) -> [N; WIDTH] {
+    let [a, b, c, d, e, f, g, h] = a;
+    [op(a), op(b), op(c), op(d), op(e), op(f), op(g), op(h)]
 }
 
 #[inline(never)]
@@ -24,7 +40,8 @@ unsafe fn multiply_rows<const WORDS: bool, const ROWS: usize, const PANEL: usize
 impl Registers for Portable {
     type V = [f32; WIDTH];
     const WIDTH: usize = WIDTH;
-    const PANEL_MAX: usize = 1;
+    /// 4 x 8 accumulators are 8 of SSE2's 16 registers of 4.
+    const KERNEL_ROWS: &'static [usize] = &[4];
 
     /// Left to the hardware.
     #[inline(always)]
@@ -46,10 +63,11 @@ impl Registers for Portable {
         unsafe { to.cast::<Self::V>().write(value) }
     }
 
-    /// 4 x 8 accumulators are 8 of SSE2's 16 registers of 4.
     #[inline(always)]
-    fn kernel_rows(_panel: usize) -> usize {
-        4
+    unsafe fn store_words_at(self, value: Self::V, to: *mut i16) {
+        let words = every(value, |lane| lane.round_ties_even() as i16);
+        // SAFETY: the caller promises 8 writable integers; an array of them needs no more alignment than one.
+        unsafe { to.cast::<[i16; WIDTH]>().write(words) }
     }
 
     #[inline(always)]
@@ -88,10 +106,15 @@ impl Lanes for Portable {
         each(a, b, |a, b| a * b)
     }
 
+    #[inline(always)]
+    fn whole(self, a: Self::V) -> Self::V {
+        every(a, |lane| lane.to_bits() as i32 as f32)
+    }
+
     /// Rounded twice: a fused multiply without hardware is a function call of hundreds of cycles.
     #[inline(always)]
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        std::array::from_fn(|lane| a[lane] * b[lane] + c[lane])
+        each(each(a, b, |a, b| a * b), c, |product, c| product + c)
     }
 
     #[inline(always)]
@@ -111,6 +134,8 @@ impl Lanes for Portable {
 
     #[inline(always)]
     fn exponent(self, a: Self::V) -> Self::V {
-        a.map(|lane| f32::from_bits((lane.to_bits() << 23).wrapping_add(0x3f80_0000)))
+        every(a, |lane| {
+            f32::from_bits((lane.to_bits() << 23).wrapping_add(0x3f80_0000))
+        })
     }
 }
