@@ -49,7 +49,7 @@ export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 
 if [ "$what" = quick ]; then
   step "The shape of the sources, documents' tables and links, packages, units of every room"
-  cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test kernels --test golden --test workflow --test http -- \
+  cargo test --locked --workspace --no-fail-fast --lib --bins --test tidy --test packages --test networks --test workflow --test http -- \
     --skip over_random_days
   step "The contract: creating, idempotency, money, refusals, results, keys, limits, metrics"
   cargo test --locked --workspace --no-fail-fast --test contract -- \
@@ -60,7 +60,7 @@ if [ "$what" = quick ]; then
   cat <<'LEFT_OUT'
 
 left out by `quick`: the store's random days, the rest of the contract (sandbox, several processes, storages, TLS, mails, models, traces, …), chaos,
-the console in Chromium, the engine's and the decoders' long tests, the documents' commands; licences and advisories, unused
+the console in Chromium, the decoders' long tests, the documents' commands; licences and advisories, unused
 dependencies, schemathesis, the Python and TypeScript clients, the book, the packages' own tools, secrets in
 logs, training. `./test.sh` runs them all.
 LEFT_OUT

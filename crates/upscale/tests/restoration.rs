@@ -7,7 +7,7 @@
     reason = "a test says what it did and may fail loudly"
 )]
 
-#[path = "../../upscale_image/tests/bed/mod.rs"]
+#[path = "../../upscale_image/tests/pictures/bed/mod.rs"]
 mod bed;
 
 use std::ops::ControlFlow;

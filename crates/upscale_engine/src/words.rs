@@ -1,5 +1,5 @@
 //! 16-bit integers in Winograd's domain: products of a 3x3 layer in half the instructions, at an eighth of an 8-bit
-//! level of error (measured: `tests/precision.rs`).
+//! level of error (measured: `tests/networks/precision.rs`).
 //!
 //! Transformed inputs are multiplied by a scale per position, made of `ranges.rs`, and rounded; weights
 //! by a scale per position and output channel. Sums are exact 32-bit integers and cannot overflow: inputs are at most

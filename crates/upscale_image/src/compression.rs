@@ -22,7 +22,7 @@ const STEP_MAX: f32 = 40.0 / 255.0;
 const SIDE_MIN: usize = 32;
 /// How far, in deviations of the other seven places, the lattice's place must stand out in both directions. Of 200
 /// photographs, drawings and screenshots, shrunk to half their size, 1 is above; after a JPEG of quality 50, 75, 90
-/// and 95 it is 90, 84, 70 and 46 % of them. `tests/lattice.rs` prints the same for pictures of its own.
+/// and 95 it is 90, 84, 70 and 46 % of them. `tests/pictures/lattice.rs` prints the same for pictures of its own.
 const DEVIATIONS_MIN: f64 = 3.5;
 /// Deviations are taken as at least so many times what chance alone would make them: neighbouring rows are no
 /// independent witnesses.

@@ -3,7 +3,7 @@
 //! Restoration makes a result differ from its source in two ways only. What it sharpens, a blur takes back: that part of
 //! the difference is measured by regression and forgiven. What it removes is noise, which shows in the source's finest
 //! detail and vanishes in the means of 4 × 4 pixels. Everything else is a fault. Limits were set on the bed of
-//! `tests/restoration.rs`: the largest value that an ideal restorer reached stands beside each.
+//! `tests/pictures/restoration.rs`: the largest value that an ideal restorer reached stands beside each.
 
 use std::ops::Range;
 

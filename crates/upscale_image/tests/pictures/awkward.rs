@@ -3,12 +3,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use files::{Read, read, upscale};
+use crate::files::{Read, read, upscale};
 
 const TABLE: &str = include_str!("awkward.tsv");
 /// The list of sources beside the files is none of them.

@@ -1,5 +1,5 @@
 //! Series of noise and softness over pictures of many kinds: what the estimator says at each level, its bias and its
-//! error, printed (`cargo test -p upscale_image --test estimate -- --nocapture`), and the bounds that must hold.
+//! error, printed (`cargo test -p upscale_image --test pictures estimate:: -- --nocapture`), and the bounds that must hold.
 
 #![allow(
     clippy::expect_used,

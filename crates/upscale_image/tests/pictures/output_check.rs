@@ -2,9 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::{picture, pngs, upscale, upscale_with};
+use crate::files::{bilinear, picture, pngs, upscale, upscale_with};
 use upscale_core::Rows;
 use upscale_image::{AlphaPlane, CheckFailure, PngWriter, WriteError, decode};
 
@@ -127,7 +125,7 @@ fn a_shift_by_one_source_pixel_is_caught_in_every_direction() {
         let shifted = decode(&pngs::rgb(WIDTH, HEIGHT, &moved(dx, dy)), 20_000).expect("decodes");
         let mut writer = PngWriter::new(&source, SCALE, None).expect("opens");
         let mut failed = None;
-        files::bilinear(&shifted.color, SCALE, |rows| {
+        bilinear(&shifted.color, SCALE, |rows| {
             if failed.is_none() {
                 failed = writer.push_rows(rows).err();
             }

@@ -4,10 +4,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::jpegs::Jpeg;
-use files::{exif, gray_picture, picture, pngs, profiles, webp};
+use crate::files::jpegs::Jpeg;
+use crate::files::{exif, gray_picture, picture, pngs, profiles, webp};
 use jpeg_encoder::{ColorType as JpegColor, SamplingFactor};
 use png::{BitDepth, ColorType};
 use upscale_image::{decode, read_header, sniff};

@@ -3,10 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::jpegs::Jpeg;
-use files::{Read, exif, gray_picture, picture, pngs, read, upscale, webp};
+use crate::files::jpegs::Jpeg;
+use crate::files::{Read, exif, gray_picture, picture, pngs, profiles, read, upscale, webp};
 use jpeg_encoder::{ColorType as JpegColor, SamplingFactor};
 use png::{BitDepth, ColorType};
 
@@ -387,7 +385,7 @@ fn inks_become_colours_with_and_without_a_profile() {
         assert_eq!((result.channels, result.tag()), (3, "srgb"));
         assert_same_picture(&result, 2, &picture(width, height), 3, 9.0);
         let profiled = Jpeg {
-            icc: files::profiles::inks(),
+            icc: profiles::inks(),
             ..plain
         };
         let result = read(

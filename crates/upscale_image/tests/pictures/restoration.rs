@@ -8,11 +8,9 @@
     reason = "a test says what it found and left out"
 )]
 
-mod bed;
-
 use std::collections::BTreeMap;
 
-use bed::{
+use crate::bed::{
     Dice, Trial, camera_pairs,
     damage::{self, Damage},
     drawn,

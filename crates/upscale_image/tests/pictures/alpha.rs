@@ -3,9 +3,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::{picture, pngs, profiles, read, upscale, webp};
+use crate::files::{bilinear, picture, pngs, profiles, read, upscale, webp};
 use png::{BitDepth, ColorType};
 use upscale_image::decode;
 
@@ -69,7 +67,7 @@ fn assert_between(pixel: &[f32], ground: [f32; 3], colour: [u8; 3], at: (usize, 
 fn alpha_stays_within_its_neighbourhood_where_the_network_rings() {
     let source = decode(&pngs::rgba(SIDE, SIDE, &disc([10, 20, 30])), 1_000_000).expect("decodes");
     let mut plane = upscale_image::AlphaPlane::new(&source, 2).expect("has alpha");
-    files::bilinear(source.alpha.as_ref().expect("has alpha"), 2, |rows| {
+    bilinear(source.alpha.as_ref().expect("has alpha"), 2, |rows| {
         let ringing: Vec<f32> = rows
             .samples
             .iter()
@@ -82,7 +80,7 @@ fn alpha_stays_within_its_neighbourhood_where_the_network_rings() {
         plane.push_rows(rows).expect("passes");
     });
     let mut writer = upscale_image::PngWriter::new(&source, 2, Some(plane)).expect("fits");
-    files::bilinear(&source.color, 2, |rows| {
+    bilinear(&source.color, 2, |rows| {
         writer.push_rows(rows).expect("passes")
     });
     let (_, png) = writer.finish().expect("passes");

@@ -1,5 +1,5 @@
 //! How often the lattice of JPEG blocks is found where there is one, and where there is none: pictures of four kinds,
-//! all made here, as they are and after JPEG. `cargo test -p upscale_image --test lattice -- --nocapture` prints it.
+//! all made here, as they are and after JPEG. `cargo test -p upscale_image --test pictures lattice:: -- --nocapture` prints it.
 
 #![allow(
     clippy::expect_used,
@@ -7,10 +7,10 @@
     reason = "a test may fail loudly and says what it found"
 )]
 
-mod files;
+use std::sync::OnceLock;
 
-use files::jpegs::Jpeg;
-use files::pngs;
+use crate::files::jpegs::Jpeg;
+use crate::files::pngs;
 use jpeg_encoder::{ColorType, SamplingFactor};
 use upscale_core::{Compression, Subsampling};
 use upscale_image::{decode, raster::Rgb8};
@@ -42,11 +42,19 @@ fn clouds(x: f32, y: f32, period: f32, seed: u32) -> f32 {
 
 /// Clouds of every size, a horizon and discs: what a photograph is to a compressor.
 fn landscape(x: f32, y: f32, seed: u32) -> [f32; 3] {
-    let octaves = [97.0, 41.0, 19.0, 9.3, 4.1, 2.3];
+    // Periods, and their powers of 0.8.
+    let octaves: [(f32, f32); 6] = [
+        (97.0, 38.85),
+        (41.0, 19.51),
+        (19.0, 10.54),
+        (9.3, 5.95),
+        (4.1, 3.09),
+        (2.3, 1.95),
+    ];
     let sum = octaves
         .iter()
         .zip(seed * 7..)
-        .map(|(&period, seed)| (clouds(x, y, period, seed) - 0.5) * period.powf(0.8) / 36.0);
+        .map(|(&(period, power), seed)| (clouds(x, y, period, seed) - 0.5) * power / 36.0);
     let mut light = 0.5 + sum.sum::<f32>();
     let horizon = 80.0 + 90.0 * speck(1, 1, seed);
     if y > horizon + 6.0 * (x * 0.03).sin() {
@@ -54,7 +62,8 @@ fn landscape(x: f32, y: f32, seed: u32) -> [f32; 3] {
     }
     for disc in 0..5 {
         let at = |n: i32| speck(disc, n, seed + 1000);
-        if (x - 330.0 * at(1)).hypot(y - 250.0 * at(2)) < 8.0 + 40.0 * at(3) {
+        let [dx, dy] = [x - 330.0 * at(1), y - 250.0 * at(2)];
+        if dx * dx + dy * dy < (8.0 + 40.0 * at(3)).powi(2) {
             light = 0.5 * light + 0.5 * at(4);
         }
     }
@@ -92,7 +101,7 @@ fn charts(x: f32, y: f32, seed: u32) -> [f32; 3] {
     for shape in 0..7 {
         let at = |n: i32| speck(shape, n, seed + 500);
         let (cx, cy, size) = (330.0 * at(1), 250.0 * at(2), 12.0 + 50.0 * at(3));
-        let round = (x - cx).hypot(y - cy) < size;
+        let round = (x - cx).powi(2) + (y - cy).powi(2) < size * size;
         let square = (x - cx).abs().max((y - cy).abs() * 1.7) < size;
         if (shape % 2 == 0 && round) || (shape % 2 == 1 && square) {
             let slope = ((x - cx) * at(4) + (y - cy) * at(5)) / size;
@@ -125,7 +134,13 @@ fn paint(painter: Painter, seed: u32, sharp: bool) -> Vec<u8> {
     bytes
 }
 
-fn pictures() -> Vec<Vec<u8>> {
+/// All of every kind, painted once.
+fn pictures() -> &'static [Vec<u8>] {
+    static PAINTED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    PAINTED.get_or_init(painted)
+}
+
+fn painted() -> Vec<Vec<u8>> {
     let kinds: [(Painter, bool); 4] = [
         (landscape, false),
         (grain, false),
@@ -189,11 +204,11 @@ fn clean_pngs_are_believed_and_those_that_were_jpegs_are_not() {
     let clean = share_unknown("clean PNG", pictures.iter().map(|p| as_png(p)));
     assert!(clean < 0.01, "{clean}");
     for (quality, least) in [(30, 0.9), (50, 0.85), (75, 0.75), (90, 0.5)] {
-        let files = some(&pictures).map(|p| as_png(&after_jpeg(p, quality)));
+        let files = some(pictures).map(|p| as_png(&after_jpeg(p, quality)));
         let found = share_unknown(&format!("PNG of a JPEG of quality {quality}"), files);
         assert!(found > least, "{quality}: {found}");
     }
-    let files = some(&pictures).map(|p| as_png(&shifted(&after_jpeg(p, 50), 3, 6)));
+    let files = some(pictures).map(|p| as_png(&shifted(&after_jpeg(p, 50), 3, 6)));
     let found = share_unknown("the same, 50, cut to begin within a block", files);
     assert!(found > 0.85, "{found}");
 }
@@ -202,13 +217,13 @@ fn clean_pngs_are_believed_and_those_that_were_jpegs_are_not() {
 fn fine_jpegs_are_believed_unless_they_were_coarse_before() {
     let pictures = pictures();
     for quality in [95, 98] {
-        let files = some(&pictures).map(|p| jpeg(p, quality));
+        let files = some(pictures).map(|p| jpeg(p, quality));
         let honest = share_unknown(&format!("JPEG of quality {quality}"), files);
         assert!(honest < 0.15, "{quality}: {honest}");
         for (dx, dy) in [(0, 0), (3, 6)] {
             let what =
                 format!("JPEG of quality {quality} that was one of 50, moved by ({dx}, {dy})");
-            let before = some(&pictures).map(|p| shifted(&after_jpeg(p, 50), dx, dy));
+            let before = some(pictures).map(|p| shifted(&after_jpeg(p, 50), dx, dy));
             let lying = share_unknown(&what, before.map(|p| jpeg(&p, quality)));
             assert!(lying > 0.4, "{quality} {dx} {dy}: {lying}");
         }

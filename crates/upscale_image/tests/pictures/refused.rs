@@ -2,10 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::jpegs::Jpeg;
-use files::{PIXELS_MAX, picture, pngs, webp};
+use crate::files::jpegs::Jpeg;
+use crate::files::{PIXELS_MAX, picture, pngs, webp};
 use jpeg_encoder::SamplingFactor;
 use upscale_image::{Format, ImageError, decode, read_header};
 
@@ -172,8 +170,8 @@ fn a_flipped_bit_in_a_png_is_noticed() {
         message(&bytes),
         "The PNG file is damaged: a checksum does not match."
     );
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0x10;
+    let data = bytes.windows(4).position(|name| name == b"IDAT");
+    bytes[data.expect("pixels") + 4] ^= 0x10;
     assert_eq!(
         message(&bytes),
         "The PNG file is damaged: its data cannot be decoded."

@@ -3,10 +3,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test may fail loudly")]
 
-mod files;
-
-use files::jpegs::Jpeg;
-use files::{Done, picture, pngs, profiles, read, upscale, upscale_with};
+use crate::files::jpegs::Jpeg;
+use crate::files::{Done, bilinear, picture, pngs, profiles, read, upscale, upscale_with};
 use png::{BitDepth, ColorType};
 use upscale_image::{WriteError, delta_e_2000, lab};
 
@@ -230,7 +228,7 @@ fn the_result_is_the_same_however_the_rows_arrive() {
     let source =
         upscale_image::decode(&pngs::rgb(40, 30, &picture(40, 30)), 1200).expect("decodes");
     let mut all = Vec::new();
-    files::bilinear(&source.color, 2, |rows| all.extend_from_slice(rows.samples));
+    bilinear(&source.color, 2, |rows| all.extend_from_slice(rows.samples));
     let write = |band: usize| -> Result<Vec<u8>, WriteError> {
         let mut writer = upscale_image::PngWriter::new(&source, 2, None)?;
         for (index, samples) in all.chunks(band * 240).enumerate() {
@@ -255,7 +253,7 @@ fn what_is_laid_over_a_picture_moves_nothing_beside_it() {
     let bytes = pngs::rgb(width, height, &picture(width, height));
     let source = upscale_image::decode(&bytes, 1200).expect("decodes");
     let tinted = |sink: &mut dyn FnMut(upscale_core::Rows<'_>)| {
-        files::bilinear(&source.color, scale, |rows| {
+        bilinear(&source.color, scale, |rows| {
             let samples: Vec<f32> = rows.samples.iter().map(|sample| sample + 0.02).collect();
             sink(upscale_core::Rows {
                 samples: &samples,
@@ -304,7 +302,7 @@ fn detail_that_the_source_lacks_moves_no_colour() {
     let (width, height, scale) = (24, 20, 2);
     let source = flat(width, height, [128, 90, 40]);
     let mut made = Vec::new();
-    files::bilinear(&source.color, scale, |rows| {
+    bilinear(&source.color, scale, |rows| {
         let odd = |index: usize| (index / 3 + rows.first_row) % 2 == 1;
         let drawn = rows.samples.iter().enumerate();
         made.extend(drawn.map(|(index, code)| code + if odd(index) { 0.1 } else { -0.1 }));
@@ -321,7 +319,7 @@ fn a_flat_colour_that_a_network_moves_comes_back_to_its_level() {
     let source = flat(24, 20, [255, 204, 7]);
     for moved in [0.4, 0.8, 1.0, 1.3, 3.0, 9.0, 20.0] {
         let mut made: Vec<f32> = Vec::new();
-        files::bilinear(&source.color, 2, |rows| {
+        bilinear(&source.color, 2, |rows| {
             made.extend(rows.samples.iter().map(|code| code - moved / 255.0));
         });
         upscale_image::balance(&source.color, 2, &mut made);

@@ -1,6 +1,6 @@
 //! PNG files by code.
 
-use png::{BitDepth, ColorType, Encoder};
+use png::{BitDepth, ColorType, Compression, Encoder};
 
 /// A PNG of any type and depth; `adjust` sets what else it says.
 pub fn png(
@@ -14,7 +14,9 @@ pub fn png(
     info.color_type = color;
     info.bit_depth = depth;
     adjust(&mut info);
-    let encoder = Encoder::with_info(&mut bytes, info).expect("sound");
+    let mut encoder = Encoder::with_info(&mut bytes, info).expect("sound");
+    // What readers do with it is the same.
+    encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header().expect("header");
     writer.write_image_data(data).expect("data");
     writer.finish().expect("end");

@@ -2,10 +2,9 @@
 //! networks' place and a reader for the PNG that comes out.
 
 #![allow(
-    dead_code,
     unreachable_pub,
     clippy::expect_used,
-    reason = "every test file is a program of its own and uses its part of these"
+    reason = "what tests share may fail as loudly as they"
 )]
 
 pub mod jpegs;
