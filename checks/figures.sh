@@ -46,7 +46,7 @@ try cargo test --locked -p upscale --test contract -- --nocapture several_proces
 try cargo test --locked -p upscale --test chaos -- --nocapture --test-threads=1
 try cargo run --locked "${profile[@]}" -p upscale_store --example throughput -- target/figures-data
 try_row "hostile images and frames" "no crash of the parent" \
-  cargo test --locked -p upscale_image -p upscale_worker --test pictures --test fuzz_smoke -- damaged every_seed
+  cargo test --locked -p upscale_image -p upscale_worker --test pictures --test fuzz_smoke -- mutations:: damaged_frames damaged_urls
 try cargo build --locked --bin upscale
 try_row "schemathesis on the OpenAPI document" "0 failures, no 5xx" checks/schemathesis.sh
 
