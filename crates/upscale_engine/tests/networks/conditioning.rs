@@ -8,8 +8,8 @@
 )]
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
+use crate::upscale;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use upscale_core::{Compression, Condition, Estimate, Pixels, Scale, Subsampling};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Network};
@@ -190,16 +190,6 @@ fn picture(channels: usize) -> Pixels {
     let samples = values("picture", 29 * 23 * channels);
     let samples = samples.iter().map(|value| value * 0.5 + 0.5);
     Pixels::new(29, 23, channels, samples.collect()).expect("counts fit")
-}
-
-fn upscale(engine: &Engine, source: &Pixels, scale: Scale, condition: Condition) -> Vec<f32> {
-    let mut output = Vec::new();
-    let done = engine.upscale(source, scale, condition, &mut |rows| {
-        output.extend_from_slice(rows.samples);
-        ControlFlow::Continue(())
-    });
-    done.expect("is upscaled");
-    output
 }
 
 fn engine(networks: [Network; 2], kernels: KernelSet) -> Engine {

@@ -6,8 +6,6 @@
     reason = "a test's own functions may panic"
 )]
 
-use std::ops::ControlFlow;
-
 use upscale_core::{Condition, Pixels, Scale};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Shape};
 
@@ -43,13 +41,7 @@ fn upscale(
     };
     let engine = Engine::of(shape.network(2, 1), shape.network(4, 2), options);
     let engine = engine.expect("scales fit");
-    let mut output = Vec::new();
-    let done = engine.upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
-        output.extend_from_slice(rows.samples);
-        ControlFlow::Continue(())
-    });
-    done.expect("is upscaled");
-    output
+    crate::upscale(&engine, source, scale, Condition::UNKNOWN)
 }
 
 fn worst(a: &[f32], b: &[f32]) -> f32 {

@@ -6,8 +6,6 @@
     reason = "a test's own functions may panic"
 )]
 
-use std::ops::ControlFlow;
-
 use upscale_core::{Condition, Pixels, Scale};
 use upscale_engine::{Engine, EngineOptions, KernelSet, Precision};
 
@@ -18,13 +16,7 @@ fn upscale(precision: Precision, threads: usize, source: &Pixels, scale: Scale) 
         ..EngineOptions::default()
     };
     let engine = Engine::shipped(options).expect("the weights fit");
-    let mut output = Vec::new();
-    let done = engine.upscale(source, scale, Condition::UNKNOWN, &mut |rows| {
-        output.extend_from_slice(rows.samples);
-        ControlFlow::Continue(())
-    });
-    done.expect("is upscaled");
-    output
+    crate::upscale(&engine, source, scale, Condition::UNKNOWN)
 }
 
 /// Smooth ground, discs with sharp edges, noise.
