@@ -69,7 +69,7 @@ pub(crate) fn run(role: &Role<'_>) -> anyhow::Result<()> {
 }
 
 async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
     let tls = role.front.map(front::check).transpose()?.flatten();
     let counting = start_counting(role.process)?;
     let (mut models, mut sandbox) = (Served::default(), None);
@@ -79,7 +79,14 @@ async fn run_parts(role: &Role<'_>) -> anyhow::Result<()> {
         tell_slots(work, &models);
     }
     let _alone = lock_directory(role).await?;
-    let data = Data::open(role.location, store_options(role.process)).await?;
+    let data = tokio::select! {
+        opened = Data::open(role.location, store_options(role.process)) => opened?,
+        // A migration may wait half an hour for a table.
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopped before the database was open");
+            return Ok(());
+        }
+    };
     if role.front.is_some() {
         secret_keys::seal(&data.store, role.location).await?;
     }

@@ -16,7 +16,10 @@ use crate::{
         DAYS_A_PAGE, KEYS_A_PAGE, keys_kept_from_day, records_kept_from_day, results_kept_after,
         revoked_keys_kept_after, yesterday,
     },
-    tasks::{row::result_file, used_key},
+    tasks::{
+        row::{TASK, result_file},
+        used_key,
+    },
     tx::Tx,
 };
 
@@ -111,9 +114,12 @@ impl Store {
         self.read(async move |tx: &mut Tx| {
             // A minute's margin: the sweep may be removing what has just expired.
             let since = results_kept_after(tx.now, tx.options).plus_seconds(60);
+            let sql = format!(
+                "SELECT {TASK} FROM task WHERE id > $1 AND state = 'succeeded' AND result_removed_at IS NULL
+                     AND finished_at > $2 ORDER BY id LIMIT $3"
+            );
             tx.list(
-                "SELECT * FROM task WHERE id > $1 AND state = 'succeeded' AND result_removed_at IS NULL
-                     AND finished_at > $2 ORDER BY id LIMIT $3",
+                &sql,
                 &[&after, &since, &KEPT_A_PAGE],
                 |row| Ok((row.task_id("id")?, result_file(row)?)),
             )

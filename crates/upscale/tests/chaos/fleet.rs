@@ -10,7 +10,7 @@ use crate::harness::{
     serve::Serve,
 };
 
-const DATABASE: &str = "fleet";
+pub(crate) const DATABASE: &str = "fleet";
 
 pub(crate) struct Fleet {
     pub(crate) apis: Vec<Serve>,

@@ -17,7 +17,7 @@ const USE_RECORDED_EVERY_SECONDS: i64 = 60;
 /// Whether a row of `api_key` works at the moment that is $1.
 const IS_LIVE: &str = "dead = 0 AND (revoked_at IS NULL OR revoked_at > $1)";
 
-/// The columns of a key: by name, so that a prepared transaction outlives columns that a newer program adds.
+/// The columns of a key.
 const KEY: &str =
     "id, account_id, permission, created_at, last_used_at, revoked_at, dead, hint, name";
 
@@ -93,7 +93,7 @@ impl Accounts<'_> {
             .read(async move |tx: &mut Tx| {
                 tx.find(
                     &format!(
-                        "SELECT api_key.*, account.activated_at FROM api_key
+                        "SELECT api_key.id, account_id, permission, last_used_at, account.activated_at FROM api_key
                      JOIN account ON account.id = account_id WHERE hash = $2 AND {IS_LIVE}"
                     ),
                     &[&tx.now, &key.as_str()],
@@ -201,7 +201,7 @@ async fn list_keys(
     limit: u32,
 ) -> Result<Vec<KeyRecord>, StoreError> {
     let sql = format!(
-        "SELECT {KEY} FROM (SELECT *, CAST(CASE WHEN {IS_LIVE} THEN 1 ELSE 0 END AS BIGINT) AS live
+        "SELECT {KEY} FROM (SELECT {KEY}, CAST(CASE WHEN {IS_LIVE} THEN 1 ELSE 0 END AS BIGINT) AS live
              FROM api_key WHERE account_id = $2) AS key
          WHERE (live, created_at, id) < ($3, $4, $5)
          ORDER BY live DESC, created_at DESC, id DESC LIMIT $6"

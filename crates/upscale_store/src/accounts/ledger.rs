@@ -271,13 +271,10 @@ impl Accounts<'_> {
         let account = *account;
         self.store
             .read(async move |tx: &mut Tx| {
-                tx.list(
-                "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM ledger
-                 WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
-                &[&account, &before, &limit],
-                ledger_line,
-            )
-            .await
+                let sql = format!(
+                    "SELECT {LINE} FROM ledger WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3"
+                );
+                tx.list(&sql, &[&account, &before, &limit], ledger_line).await
             })
             .await
     }
@@ -287,19 +284,20 @@ impl Accounts<'_> {
         let task = *task;
         self.store.read(async move |tx: &mut Tx| {
             // The kinds as the two indexes by task have them.
-            tx.list(
-                "SELECT sequence, at, kind, credit, amount, task_id, external_reference FROM (
-                     SELECT * FROM ledger WHERE task_id = $1 AND kind = 'reserve'
-                     UNION ALL SELECT * FROM ledger WHERE task_id = $1 AND kind IN ('charge', 'refund')
-                 ) AS lines ORDER BY sequence",
-                &[&task],
-                ledger_line,
-            )
-            .await
+            let sql = format!(
+                "SELECT {LINE} FROM (
+                     SELECT {LINE} FROM ledger WHERE task_id = $1 AND kind = 'reserve'
+                     UNION ALL SELECT {LINE} FROM ledger WHERE task_id = $1 AND kind IN ('charge', 'refund')
+                 ) AS lines ORDER BY sequence"
+            );
+            tx.list(&sql, &[&task], ledger_line).await
         })
         .await
     }
 }
+
+/// The columns of a line, as [`ledger_line`] reads it.
+const LINE: &str = "sequence, at, kind, credit, amount, task_id, external_reference";
 
 fn ledger_line(row: &dyn Row) -> Result<LedgerLine, StoreError> {
     let has_task = row.text_if_any("task_id")?.is_some();

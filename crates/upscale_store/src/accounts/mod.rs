@@ -14,7 +14,8 @@ use crate::{Account, AccountCursor, Store, StoreError, operator::pattern_of, row
 /// Accounts one listing shows at most.
 const LISTED_MAX: u32 = 10_000;
 /// An account with what it was accepted today; $1 is today.
-const ACCOUNT: &str = "SELECT account.*, coalesce(account_day.accepted, 0) AS accepted_today
+const ACCOUNT: &str = "SELECT account.id, name, created_at, activated_at, available, held, charged, active_tasks, stopped,
+     limit_create_requests, limit_active_tasks, limit_daily_tasks, coalesce(account_day.accepted, 0) AS accepted_today
      FROM account LEFT JOIN account_day ON account_day.account_id = account.id AND account_day.day = $1";
 
 /// The verbs of accounts: their credits, keys, ledger and minute's windows; of [`Store::accounts`].

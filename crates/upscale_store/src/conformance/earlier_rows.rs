@@ -2,7 +2,7 @@
 //! theirs. Rows of a schema are written on top of those of the schemas before it.
 
 /// Schema, and the rows that a program of it adds. At noon of [`super::setting::NOON`].
-pub(super) const EARLIER_ROWS: [(i32, &str); 10] = [
+pub(crate) const EARLIER_ROWS: [(i32, &str); 10] = [
     (1, TASKS_AND_LEDGER),
     (2, USERS),
     (3, PAYMENTS),

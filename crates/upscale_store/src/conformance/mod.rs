@@ -7,7 +7,7 @@ mod books;
 mod clock_steps;
 mod create;
 mod crowd;
-mod earlier_rows;
+pub(crate) mod earlier_rows;
 mod ending;
 #[path = "../../tests/figure/mod.rs"]
 #[allow(

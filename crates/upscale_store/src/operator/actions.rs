@@ -19,6 +19,10 @@ use crate::{
     users::{create_reset, lock_user},
 };
 
+/// As [`operator_action`] reads it, for a WHERE to follow.
+const ACTION: &str =
+    "SELECT sequence, at, account_id, operator, action, detail, reason FROM operator_action";
+
 impl Operator<'_> {
     /// Sets the account's limits in place of what was set before; a number that is none is the contract's. Counts
     /// from the next request on. Where nothing changes nothing is recorded. None when there is no such account.
@@ -132,13 +136,14 @@ impl Operator<'_> {
         let account = account.copied();
         self.store.read(async move |tx: &mut Tx| match account {
             Some(account) => {
-                let sql = "SELECT * FROM operator_action WHERE account_id = $1 AND sequence < $2
-                     ORDER BY sequence DESC LIMIT $3";
-                tx.list(sql, &[&account, &before, &limit], operator_action).await
+                let sql = format!(
+                    "{ACTION} WHERE account_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3"
+                );
+                tx.list(&sql, &[&account, &before, &limit], operator_action).await
             }
             None => {
-                let sql = "SELECT * FROM operator_action WHERE sequence < $1 ORDER BY sequence DESC LIMIT $2";
-                tx.list(sql, &[&before, &limit], operator_action).await
+                let sql = format!("{ACTION} WHERE sequence < $1 ORDER BY sequence DESC LIMIT $2");
+                tx.list(&sql, &[&before, &limit], operator_action).await
             }
         })
         .await

@@ -3,7 +3,10 @@
 
 use upscale_core::Timestamp;
 
-use super::{Operator, overview::RECORD, overview::task_record};
+use super::{
+    Operator,
+    overview::{select_record, task_record},
+};
 use crate::{OperatorTask, StoreError, row::Row, tx::Tx};
 
 /// Tasks that ended since a moment. A task ends minutes after it was accepted at the latest, so one day before is enough.
@@ -76,12 +79,13 @@ impl Operator<'_> {
         limit: u32,
     ) -> Result<Vec<OperatorTask>, StoreError> {
         let sql = format!(
-            "{RECORD} WHERE task.id IN (
+            "{} WHERE task.id IN (
                  SELECT task.id FROM account_day
                      JOIN task ON task.account_id = account_day.account_id AND task.day = account_day.day
                  WHERE account_day.day >= $1 AND task.created_at >= $2
                  ORDER BY task.created_at DESC, task.id DESC LIMIT $3)
-             ORDER BY task.created_at DESC, task.id DESC"
+             ORDER BY task.created_at DESC, task.id DESC",
+            select_record()
         );
         self.store
             .read(async move |tx: &mut Tx| {

@@ -6,14 +6,21 @@ use upscale_core::{RequestId, TaskId, Timestamp};
 use super::Operator;
 use crate::{
     JobRecord, LedgerKind, LedgerSum, OldTransaction, OperatorTask, OperatorTaskFilter, Purse,
-    StoreError, WorkerRecord, row::Row, tasks::row::task, tx::Tx,
+    StoreError, WorkerRecord,
+    row::Row,
+    tasks::row::{TASK, task},
+    tx::Tx,
 };
 
 /// Old transactions listed at most.
 const LISTED_MAX: u32 = 20;
-pub(super) const RECORD: &str =
-    "SELECT task.*, job.attempt, job.transient_failures, job.crashes, job.worker
-     FROM task LEFT JOIN job ON job.task_id = task.id";
+/// A task as [`task_record`] reads it, for a WHERE to follow.
+pub(super) fn select_record() -> String {
+    format!(
+        "SELECT {TASK}, job.attempt, job.transient_failures, job.crashes, job.worker
+         FROM task LEFT JOIN job ON job.task_id = task.id"
+    )
+}
 
 impl Operator<'_> {
     /// The task, anyone who's it is.
@@ -21,7 +28,7 @@ impl Operator<'_> {
         let task = *task;
         self.store
             .read(async move |tx: &mut Tx| {
-                let sql = format!("{RECORD} WHERE task.id = $1");
+                let sql = format!("{} WHERE task.id = $1", select_record());
                 tx.find(&sql, &[&task], task_record).await
             })
             .await
@@ -51,7 +58,7 @@ impl Operator<'_> {
                 String::new(),
             ),
         };
-        let sql = format!("{RECORD} WHERE {condition} LIMIT $2");
+        let sql = format!("{} WHERE {condition} LIMIT $2", select_record());
         self.store
             .read(async move |tx: &mut Tx| tx.list(&sql, &[&value, &limit], task_record).await)
             .await

@@ -21,8 +21,9 @@ use crate::{
 };
 
 /// As [`payment_record`] reads it.
-const SELECT_PAYMENT: &str = "SELECT payment.*, package, EXISTS (SELECT 1 FROM payment_return
-     WHERE payment_id = payment.id AND kind = 'dispute' AND undone = 0) AS in_dispute
+const SELECT_PAYMENT: &str = "SELECT payment.id, payment.state, payment.first_at, payment.account_id, payment.price,
+     payment.currency, payment.credits, payment.invoice, payment.refusal, payment.taken_back, package,
+     EXISTS (SELECT 1 FROM payment_return WHERE payment_id = payment.id AND kind = 'dispute' AND undone = 0) AS in_dispute
      FROM payment LEFT JOIN checkout ON checkout.id = checkout_id";
 
 impl Payments<'_> {

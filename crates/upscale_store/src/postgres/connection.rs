@@ -3,11 +3,7 @@
 
 use std::{
     error::Error as AnyError,
-    mem,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -55,11 +51,6 @@ pub(crate) struct Connection {
     /// Answers that did not come yet, or never did: then no one knows what the connection would answer next,
     /// and it is not used again.
     outstanding: AtomicU32,
-    /// Statements that are known by [`Connection::prepare`], kept as long as the verb: another verb that finds columns added
-    /// empties the caches of all connections, and what had to be prepared again would be sent out of its turn.
-    kept: Mutex<Vec<(String, Statement)>>,
-    /// Whether the open transaction lost a statement to columns that were added since it was prepared.
-    is_outdated: AtomicBool,
     answer_timeout: Duration,
     time: Time,
 }
@@ -71,8 +62,6 @@ impl Connection {
             object: Some(db.pool.get().await.map_err(unavailable)?),
             is_open: false,
             outstanding: AtomicU32::new(0),
-            kept: Mutex::default(),
-            is_outdated: AtomicBool::new(false),
             answer_timeout: ANSWER_TIMEOUT,
             time: db.time.clone(),
         })
@@ -96,39 +85,13 @@ impl Connection {
         now
     }
 
-    /// Begins with the statement that locks; what that found first. Where columns were added since that was prepared, it
-    /// begins anew: nothing was done yet.
+    /// Begins with the statement that locks; what that found first. BEGIN, the statement and the time once it has its lock
+    /// are one round trip. What is read after this is what the last holder left.
     pub(super) async fn begin_locked<T>(
         &mut self,
         lock: &str,
         params: Params<'_>,
         parse: impl Fn(&dyn Row) -> Result<T, StoreError>,
-        #[cfg(test)] faults: &crate::faults::Faults,
-    ) -> Result<(Option<T>, Timestamp), StoreError> {
-        loop {
-            let begun = self.lock_first(
-                lock,
-                params,
-                &parse,
-                #[cfg(test)]
-                faults,
-            );
-            let begun = begun.await;
-            // Each time anew only where columns came since the last one.
-            if begun.is_ok() || !mem::take(self.is_outdated.get_mut()) {
-                return begun;
-            }
-            self.control("ROLLBACK").await?;
-        }
-    }
-
-    /// BEGIN, the statement and the time once it has its lock are one round trip. What is read after this is what the last
-    /// holder left.
-    async fn lock_first<T>(
-        &mut self,
-        lock: &str,
-        params: Params<'_>,
-        parse: &impl Fn(&dyn Row) -> Result<T, StoreError>,
         #[cfg(test)] faults: &crate::faults::Faults,
     ) -> Result<(Option<T>, Timestamp), StoreError> {
         self.prepare(&[lock, DATABASE_TIME]).await?;
@@ -150,27 +113,14 @@ impl Connection {
     /// are sent in the order in which they stand.
     pub(crate) async fn prepare(&self, statements: &[&str]) -> Result<(), StoreError> {
         for sql in statements {
-            let statement = self.statement(sql).await?;
-            self.kept().push(((*sql).to_owned(), statement));
+            self.statement(sql).await?;
         }
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<(String, Statement)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// One that the connection knows, or a round trip later does.
     async fn statement(&self, sql: &str) -> Result<Statement, StoreError> {
-        let kept = self
-            .kept()
-            .iter()
-            .find(|(known, _)| known == sql)
-            .map(|(_, one)| one.clone());
-        match kept {
-            Some(statement) => Ok(statement),
-            None => self.answered(self.object()?.prepare_cached(sql)).await,
-        }
+        self.answered(self.object()?.prepare_cached(sql)).await
     }
 
     pub(crate) async fn read_time(&self) -> Result<Timestamp, StoreError> {
@@ -203,33 +153,12 @@ impl Connection {
     ) -> Result<Vec<T>, StoreError> {
         let object = self.object()?;
         let statement = self.statement(sql).await?;
-        let mut answer = self.rows(object, &statement, params).await;
-        if matches!(&answer, Err(refused) if refused.is_for_columns_that_changed()) {
-            forget_statements(object);
-            self.kept().clear();
-            // Nothing was done yet. A transaction is lost with its statement, a statement by itself is not.
-            if self.is_open {
-                self.is_outdated.store(true, Ordering::Relaxed);
-            } else {
-                let statement = self.statement(sql).await?;
-                answer = self.rows(object, &statement, params).await;
-            }
-        }
-        let rows = answer?;
-        rows.iter().take(at_most).map(|row| parse(row)).collect()
-    }
-
-    async fn rows(
-        &self,
-        object: &Object,
-        statement: &Statement,
-        params: Params<'_>,
-    ) -> Result<Vec<tokio_postgres::Row>, NoAnswer> {
         let rows = async {
-            let rows = object.query_raw(statement, values(params)).await?;
-            rows.try_collect().await
+            let rows = object.query_raw(&statement, values(params)).await?;
+            rows.try_collect::<Vec<_>>().await
         };
-        self.answer_to(rows).await
+        let rows = self.answered(rows).await?;
+        rows.iter().take(at_most).map(|row| parse(row)).collect()
     }
 
     /// Commits what succeeded and undoes what failed. Once COMMIT was sent, only the server's own refusal says that nothing
@@ -300,14 +229,6 @@ impl Drop for Connection {
             // Out of the pool and closed; the server rolls back.
             drop(Object::take(object));
         }
-    }
-}
-
-/// Makes every connection of the pool prepare its statements anew. Once a newer program has added a column to a table, the
-/// server refuses the statements that were prepared before and return all columns, for as long as their sessions last.
-fn forget_statements(object: &Object) {
-    if let Some(pool) = Object::pool(object) {
-        pool.manager().statement_caches.clear();
     }
 }
 

@@ -11,13 +11,11 @@ use crate::StoreError;
 /// connections), operator intervention (shutdown, statement timeout), system (input/output).
 const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
 /// Single codes that pass: a lock waited for too long; a server that became a standby; a session that idled
-/// in its transaction; a statement prepared before a migration; one sent behind another that failed, whose answer may be read
-/// first.
-const PASSING: [SqlState; 5] = [
+/// in its transaction; a statement sent behind another that failed, whose answer may be read first.
+const PASSING: [SqlState; 4] = [
     SqlState::LOCK_NOT_AVAILABLE,
     SqlState::READ_ONLY_SQL_TRANSACTION,
     SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-    SqlState::FEATURE_NOT_SUPPORTED,
     SqlState::IN_FAILED_SQL_TRANSACTION,
 ];
 
@@ -53,12 +51,6 @@ impl From<NoAnswer> for StoreError {
 }
 
 impl NoAnswer {
-    /// The server refuses a statement because its tables have other columns than when it was prepared: "cached plan must not
-    /// change result type".
-    pub(super) fn is_for_columns_that_changed(&self) -> bool {
-        matches!(self, Self::But(error) if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED))
-    }
-
     /// Of a commit. Only an ERROR of the server's says that it rolled back: it sends a FATAL when the session ends,
     /// which may be after the commit.
     pub(super) fn after_commit(self) -> StoreError {
@@ -88,6 +80,16 @@ pub(super) fn unavailable(error: PoolError) -> StoreError {
         PoolError::Backend(error) => StoreError::Unavailable(in_full(&error)),
         other => StoreError::Unavailable(format!("no connection to the database: {other}")),
     }
+}
+
+/// Whether a statement was undone because another session had what it locks, wherever in the error that is said.
+pub(super) fn is_lock_not_got(error: &(dyn std::error::Error + 'static)) -> bool {
+    let code = error.downcast_ref().and_then(tokio_postgres::Error::code);
+    let codes = [
+        &SqlState::LOCK_NOT_AVAILABLE,
+        &SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    code.is_some_and(|code| codes.contains(&code)) || error.source().is_some_and(is_lock_not_got)
 }
 
 fn may_pass(code: &SqlState) -> bool {

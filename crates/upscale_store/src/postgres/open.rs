@@ -3,11 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use refinery::Runner;
 use tokio::sync::Notify;
 use tokio_postgres::Client;
 use upscale_core::Clock;
 
-use super::{Begin, Db, error::unavailable, time::Time, tls::connector, url::parse_address};
+use super::{
+    Begin, Db,
+    error::{in_full, is_lock_not_got, unavailable},
+    time::Time,
+    tls::connector,
+    url::parse_address,
+};
 use crate::{
     StoreError, StoreOptions,
     schema::{check_schema, newest},
@@ -29,6 +36,14 @@ const SESSION: &str = "SET statement_timeout = '5s'; SET lock_timeout = '3s';
      SET idle_in_transaction_session_timeout = '10s'; SET default_transaction_isolation = 'read committed'";
 /// Two processes that meet a new database at once must not both make its tables. Any number will do.
 const MIGRATION_LOCK: i64 = 0x75_70_73_63_61_6c_65;
+
+/// How long a migration waits for a table: every other statement on it queues behind, and is put off after 3 s. A dump or an
+/// audit, which reads the table for longer, then goes on, and so does the service.
+const TABLE_WAIT: &str = "SET lock_timeout = '1s'";
+/// Between two waits: those that queued are served.
+const TABLE_PAUSE: &str = "SELECT pg_sleep(2)";
+/// Some half an hour in all, for a dump of a large database.
+const TABLE_WAITS: u32 = 600;
 
 /// How much of a commit must be on the disk before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,15 +109,32 @@ async fn bring_up_to_date(client: &mut Client) -> Result<(), StoreError> {
     }
     let migrations = embedded::migrations::runner();
     check_schema(find_schema(client).await?, newest(&migrations))?;
-    migrations.run_async(client).await.map_err(|error| {
-        StoreError::Unavailable(format!(
-            "migration failed: {}",
-            super::error::in_full(&error)
-        ))
-    })?;
+    run_migrations(&migrations, client).await?;
     // Under the migration lock, so two processes cannot make two.
     let (id, secret) = new_signing_key()?;
     client.execute(FIRST_SIGNING_KEY, &[&id, &secret]).await?;
+    Ok(())
+}
+
+/// Each in a transaction of its own. One that does not get a table's lock is undone and tried again.
+async fn run_migrations(migrations: &Runner, client: &mut Client) -> Result<(), StoreError> {
+    client.batch_execute(TABLE_WAIT).await?;
+    for waits in 1.. {
+        let Err(error) = migrations.run_async(client).await else {
+            break;
+        };
+        let (is_lock_not_got, error) = (is_lock_not_got(&error), in_full(&error));
+        if !is_lock_not_got || waits == TABLE_WAITS {
+            let what = format!("migration failed, try {waits}: {error}");
+            return Err(StoreError::Unavailable(what));
+        }
+        tracing::warn!(
+            waits,
+            error,
+            "a migration waits for a table that another session uses"
+        );
+        client.batch_execute(TABLE_PAUSE).await?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! What is particular to a server: rows locked by others, connections that end in the middle, a server that dies,
 //! certificates, transactions that someone forgot.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use futures_util::future::join_all;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -11,6 +11,7 @@ use super::{Begin, Db, Durability};
 use crate::{
     KeyOutcome, PurchaseOutcome, Settlement, Spent, Store, StoreError, StoreOptions,
     conformance::{
+        earlier_rows::EARLIER_ROWS,
         home::{
             Commits, Home,
             postgres_server::{PostgresServer, start_if_installed},
@@ -35,7 +36,11 @@ fn db(store: &Store) -> &Db {
 
 /// Someone else's session on the same database.
 async fn outsider(at: &Setting) -> Client {
-    let (client, connection) = tokio_postgres::connect(&at.home.url().unwrap(), NoTls)
+    session(&at.home).await
+}
+
+async fn session(home: &Home) -> Client {
+    let (client, connection) = tokio_postgres::connect(&home.url().unwrap(), NoTls)
         .await
         .unwrap();
     tokio::spawn(connection);
@@ -63,6 +68,35 @@ async fn many_that_meet_a_database_without_tables_make_them_once() {
     }
 }
 
+/// A dump reads every table for as long as it takes. A migration that waited for its end would have everyone else wait
+/// behind it, and be put off after 3 s.
+#[tokio::test]
+async fn a_migration_lets_the_service_go_on_while_another_session_reads_its_table() {
+    let newest = EARLIER_ROWS.len() as i32;
+    let homes = Home::every_of_schema(newest).await;
+    let Some(home) = homes.into_iter().find(|home| home.url().is_some()) else {
+        return;
+    };
+    let (dump, service) = (session(&home).await, session(&home).await);
+    dump.batch_execute("BEGIN; SELECT 1 FROM task")
+        .await
+        .unwrap();
+    service
+        .batch_execute("SET lock_timeout = '3s'")
+        .await
+        .unwrap();
+    let reads = async {
+        for _ in 0..50 {
+            service.batch_execute("SELECT 1 FROM task").await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        dump.batch_execute("COMMIT").await.unwrap();
+    };
+    let clock = Clock::manual(NOON);
+    let (store, ()) = futures_util::join!(home.open(&clock, Commits::Durable), reads);
+    assert_eq!(store.signing_keys().await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn every_session_syncs_its_commits_and_has_its_own_limits() {
     let Some(at) = postgres().await else { return };
@@ -81,26 +115,6 @@ async fn every_session_syncs_its_commits_and_has_its_own_limits() {
             })
             .await;
         assert_eq!(shown.unwrap().as_deref(), Some(expected), "{name}");
-    }
-}
-
-#[tokio::test]
-async fn a_transaction_begins_anew_where_columns_came_since_its_lock_was_prepared() {
-    let Some(at) = postgres().await else { return };
-    let account = at.account_for(1).await;
-    let lock = "SELECT * FROM account WHERE id = $1 FOR UPDATE";
-    // So many that every connection of the pool has prepared it.
-    for round in 0..40 {
-        let found = db(&at.store).run_locked(
-            lock,
-            account.as_str(),
-            |row| row.string("id"),
-            async |_, found| Ok(found),
-        );
-        let found = found.await;
-        assert_eq!(found.unwrap().as_deref(), Some(account.as_str()), "{round}");
-        let newer = format!("ALTER TABLE account ADD COLUMN of_tomorrow_{round} BIGINT");
-        at.home.try_sql(&newer).unwrap();
     }
 }
 
@@ -128,32 +142,6 @@ async fn claims_and_rotations_outlive_columns_that_a_newer_program_adds() {
             let newer = format!("ALTER TABLE {table} ADD COLUMN of_tomorrow_{round} BIGINT");
             at.home.try_sql(&newer).unwrap();
         }
-    }
-}
-
-/// A job refers to its task. Both are sent at once; prepared anew, the job came first.
-#[tokio::test]
-async fn statements_go_in_their_turn_while_others_are_forgotten() {
-    let Some(at) = postgres().await else { return };
-    at.plenty_of_slots().await;
-    let creates = async {
-        for number in 0..80 {
-            let account = at.account_for(1).await;
-            at.accepted(&account, &format!("{number}")).await;
-        }
-    };
-    // Between any two of its polls, but not between all: where both are forgotten, both are prepared in their turn.
-    let forgets = async {
-        for round in 0_u32.. {
-            if round.wrapping_mul(2_654_435_761) >> 30 == 0 {
-                db(&at.store).pool.manager().statement_caches.clear();
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
-        () = creates => {}
-        () = forgets => {}
     }
 }
 

@@ -2,7 +2,10 @@
 
 use upscale_core::{Task, TaskId};
 
-use super::{Tasks, row};
+use super::{
+    Tasks,
+    row::{self, TASK},
+};
 use crate::{StoreError, tx::Tx};
 
 impl Tasks<'_> {
@@ -17,11 +20,13 @@ impl Tasks<'_> {
 async fn list_ended(tx: &Tx, tasks: &[TaskId]) -> Result<Vec<Task>, StoreError> {
     let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
     if tx.is_shared() {
-        let sql = "SELECT * FROM task WHERE id = ANY($1) AND state <> 'processing'";
-        return tx.list(sql, &[&&ids[..]], row::task).await;
+        let sql = format!("SELECT {TASK} FROM task WHERE id = ANY($1) AND state <> 'processing'");
+        return tx.list(&sql, &[&&ids[..]], row::task).await;
     }
     // SQLite knows no arrays but those of JSON. An id holds letters and digits only.
     let json = format!("[\"{}\"]", ids.join("\",\""));
-    let sql = "SELECT * FROM task WHERE id IN (SELECT value FROM json_each($1)) AND state <> 'processing'";
-    tx.list(sql, &[&json], row::task).await
+    let sql = format!(
+        "SELECT {TASK} FROM task WHERE id IN (SELECT value FROM json_each($1)) AND state <> 'processing'"
+    );
+    tx.list(&sql, &[&json], row::task).await
 }

@@ -2,21 +2,31 @@
 
 use upscale_core::{AccountId, Credits, Scale, SourceUrl, Task, TaskId, Timestamp, is_token};
 
-use super::{Tasks, row};
+use super::{
+    Tasks,
+    row::{self, TASK},
+};
 use crate::{ResultRecord, StoreError, row::Row, tx::Tx};
 
 /// Tasks that a search for a text looks at.
 pub const SEARCHED_MAX: u32 = 10_000;
 
 /// The index by account and day finds the newest; the text is looked for in those.
-const SEARCH: &str = "SELECT * FROM (
-         SELECT * FROM task WHERE account_id = $1 AND day >= $2 AND day <= $3 AND (created_at, id) < ($4, $5)
+fn select_search() -> String {
+    format!(
+        "SELECT {TASK} FROM (
+         SELECT {TASK} FROM task WHERE account_id = $1 AND day >= $2 AND day <= $3 AND (created_at, id) < ($4, $5)
              AND ($6 = 'all' OR state = $6) AND (scale = $7 OR $7 = 0)
-         ORDER BY day DESC, created_at DESC, id DESC LIMIT $8) AS newest
+         ORDER BY day DESC, created_at DESC, id DESC LIMIT $8) AS task
      WHERE lower(source_url) LIKE $9 ESCAPE '\\' OR id LIKE $9 ESCAPE '\\'
-     ORDER BY day DESC, created_at DESC, id DESC LIMIT $10";
+     ORDER BY day DESC, created_at DESC, id DESC LIMIT $10"
+    )
+}
 
-const OWNED: &str = "SELECT * FROM task WHERE id = $1 AND account_id = $2";
+/// The task, if it is the account's.
+fn select_owned() -> String {
+    format!("SELECT {TASK} FROM task WHERE id = $1 AND account_id = $2")
+}
 
 /// A task with its source and how it went.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,7 +170,10 @@ impl Tasks<'_> {
     ) -> Result<Option<Task>, StoreError> {
         let (account, task) = (*account, *task);
         self.store
-            .read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], row::task).await)
+            .read(async move |tx: &mut Tx| {
+                tx.find(&select_owned(), &[&task, &account], row::task)
+                    .await
+            })
             .await
     }
 
@@ -172,7 +185,10 @@ impl Tasks<'_> {
     ) -> Result<Option<TaskRecord>, StoreError> {
         let (account, task) = (*account, *task);
         self.store
-            .read(async move |tx: &mut Tx| tx.find(OWNED, &[&task, &account], task_record).await)
+            .read(async move |tx: &mut Tx| {
+                tx.find(&select_owned(), &[&task, &account], task_record)
+                    .await
+            })
             .await
     }
 
@@ -184,8 +200,8 @@ impl Tasks<'_> {
         let name = name.to_owned();
         self.store
             .read(async move |tx: &mut Tx| {
-                let sql = "SELECT * FROM task WHERE result_name = $1";
-                tx.find(sql, &[&name], result_record).await
+                let sql = format!("SELECT {TASK} FROM task WHERE result_name = $1");
+                tx.find(&sql, &[&name], result_record).await
             })
             .await
     }
@@ -207,10 +223,13 @@ impl Tasks<'_> {
                     (at.utc_day(), at.micros(), after.id.as_str())
                 });
             // The index of tasks by account and day carries it: a page reads the days it shows and no more.
-            tx.list(
-                "SELECT * FROM task WHERE account_id = $1 AND day <= $2 AND (created_at, id) < ($3, $4)
+            let sql = format!(
+                "SELECT {TASK} FROM task WHERE account_id = $1 AND day <= $2 AND (created_at, id) < ($3, $4)
                      AND ($5 = 'all' OR state = $5)
-                 ORDER BY day DESC, created_at DESC, id DESC LIMIT $6",
+                 ORDER BY day DESC, created_at DESC, id DESC LIMIT $6"
+            );
+            tx.list(
+                &sql,
                 &[&account, &day, &at, &id, &filter.as_str(), &limit],
                 task_record,
             )
@@ -242,7 +261,7 @@ impl Tasks<'_> {
                     false => SEARCHED_MAX,
                 };
                 tx.list(
-                    SEARCH,
+                    &select_search(),
                     &[
                         &account,
                         &first,

@@ -13,6 +13,16 @@ pub(super) const INSERT_TASK: &str =
          face_enhance, price, request_id, created_at, day, deadline_at, key_id)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
+/// Every column that a task, its record or its result is read from. Columns by name, here and in every other statement:
+/// PostgreSQL refuses a prepared statement that would return others than before, and a newer program may add some at any
+/// moment of a rolling upgrade.
+pub(crate) const TASK: &str =
+    "task.id, task.account_id, task.fingerprint, task.source_url, task.scale, task.face_enhance, task.price,
+     task.request_id, task.created_at, task.day, task.deadline_at, task.state, task.finished_at, task.failure_message,
+     task.refund, task.result_name, task.result_sha256, task.result_size, task.result_width, task.result_height,
+     task.result_removed_at, task.download_micros, task.picture_micros, task.storing_micros, task.thumbnail_bytes,
+     task.focus_x, task.focus_y, task.look";
+
 /// Writes a task that was just accepted.
 pub(super) async fn insert_task(
     tx: &Tx,
@@ -41,7 +51,7 @@ pub(super) async fn insert_task(
     .await
 }
 
-/// A task from a row with every column of the table.
+/// A task from a row with the columns of [`TASK`].
 pub(crate) fn task(row: &dyn Row) -> Result<Task, StoreError> {
     let result = row.text_if_any("result_name")?;
     let result = result.map(|_| result_file(row)).transpose()?;

@@ -3,7 +3,7 @@
 
 use upscale_core::{AccountId, IdempotencyKey, Task};
 
-use super::row::task;
+use super::row::{TASK, task};
 use crate::{StoreError, param::Params, row::Row, tx::Tx};
 
 /// In place of the message of a failed task, which may name a customer's host.
@@ -18,19 +18,14 @@ pub(super) async fn find_by_key(
     let parse = |row: &dyn Row| Ok((row.string("fingerprint")?, task(row)?));
     let key = key.as_str();
     let of_account: Params<'_> = &[account, &key];
-    // Columns by name: a create goes on while a newer program adds some, and PostgreSQL ends a transaction whose prepared
-    // statement returns others than before.
-    let kept = "SELECT id, account_id, fingerprint, scale, face_enhance, price, created_at, deadline_at, state,
-             failure_message, refund, result_name, result_sha256, result_size, result_width, result_height,
-             thumbnail_bytes, focus_x, focus_y, look
-         FROM task WHERE account_id = $1 AND idempotency_key = $2";
+    let kept = format!("SELECT {TASK} FROM task WHERE account_id = $1 AND idempotency_key = $2");
     // No preview outlives its record.
     let used = "SELECT id, account_id, fingerprint, scale, face_enhance, price, created_at, deadline_at, state,
              failure_message, refund, result_name, result_sha256, result_size, result_width, result_height,
              CAST(NULL AS BIGINT) AS focus_x, CAST(NULL AS TEXT) AS look
          FROM used_key WHERE account_id = $1 AND idempotency_key = $2";
     let (kept, used) = futures_util::try_join!(
-        tx.find(kept, of_account, parse),
+        tx.find(&kept, of_account, parse),
         tx.find(used, of_account, parse)
     )?;
     Ok(kept.or(used))

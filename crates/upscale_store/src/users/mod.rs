@@ -103,8 +103,7 @@ impl AttemptOutcome {
     }
 }
 
-/// The columns of a user. By name, not `*`: a transaction whose statement was prepared before a newer program added
-/// columns would be lost once.
+/// The columns of a user.
 const USER: &str = "console_user.id AS user_id, console_user.account_id, console_user.email, console_user.password_hash,
      console_user.totp_secret, console_user.created_at, console_user.verified_at";
 
