@@ -84,6 +84,7 @@ fn a_process_that_waits_for_the_database_ends_at_the_first_signal() {
         fleet.count(&format!("{sql}{granted}"))
     };
     thread::scope(|scope| {
+        // The store's `MIGRATION_LOCK`.
         let another = "SELECT pg_advisory_lock(x'75707363616c65'::bigint), pg_sleep(600)";
         scope.spawn(|| drop(fleet.postgres.try_sql(DATABASE, another)));
         wait_for("another process migrates", || locks("true") == 1);
