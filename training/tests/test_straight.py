@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from upscale_training.spectrum import luma
-from upscale_training.straight import averaged, course, straightened, trembling
+from upscale_training.straight import averaged, course, steep, straightened, trembling
 
 SIDE, SLANT = 96, 0.3
 
@@ -48,3 +48,10 @@ def test_trembling_is_in_output_pixels(amplitude: float):
     assert float((moved / slope).sqrt()) == pytest.approx(expected, rel=0.25)
     moved, slope = trembling(edge(0.0), edge(0.0))
     assert float((moved / slope).sqrt()) < 0.1
+
+
+def test_an_edge_twice_as_wide_is_half_as_steep():
+    assert steep(edge(0.0), edge(0.0)) == 1.0
+    assert steep(edge(0.0, width=6.0), edge(0.0, width=3.0)) == pytest.approx(0.5, abs=0.02)
+    nothing = torch.full((1, 3, SIDE, SIDE), 0.5)
+    assert steep(nothing, nothing) == 1.0

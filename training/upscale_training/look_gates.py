@@ -40,6 +40,8 @@ LOOKS = {
 NAMES = tuple(LOOKS[4])
 # Damages of the bed on which looks are compared.
 INPUTS = ("clean", "JPEG 90", "JPEG 75", "JPEG 30", "noise 10", "blur 0.8", "blur 1.0, noise 5, JPEG 75")
+# Those behind which it is said how steep straight edges are.
+SLOPED = ("JPEG 75", "noise 10", "blur 0.8")
 # Of the natural look: fine detail at least; SSIM lost to the faithful one and PSNR lost to bicubic at most.
 FINE_MIN, LIKENESS_LOSS_MAX, DECIBELS_LOSS_MAX = 0.7, 0.004, 0.3
 # How far edges tremble, beside the original's: realesr-general's 0.95 and 0.93, bicubic's 1.2 and 1.4.
@@ -114,8 +116,11 @@ def is_restored_in(look: str, condition: tuple[float, ...]) -> bool:
 
 
 def marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
-    """By method: PSNR-Y, SSIM, fine detail; from the faithful look grid, colours; comb; colours from the original."""
-    return marked(clean, {name: enlarger(small, scale) for name, enlarger in made.items()}, scale)
+    """By method: PSNR-Y, SSIM, fine detail; from the faithful look grid, colours; comb; colours from the original; how
+    steep edges are."""
+    pictures = {name: enlarger(small, scale) for name, enlarger in made.items()}
+    found, original = marked(clean, pictures, scale), as_batch([clean])
+    return {name: np.append(found[name], straight.steep(as_batch([one]), original)) for name, one in pictures.items()}
 
 
 def pair_marks(clean: Picture, small: Picture, made: dict[str, Enlarger], scale: int) -> Marks:
@@ -229,6 +234,11 @@ def report(found: dict[str, Marks], title: str) -> tuple[str, bool]:
     for where in (one for one in found if one.startswith(REAL)):
         apart = ", ".join(f"{name} {tremble(found[where][name]):.3f}" for name in ("original", "bicubic", *NAMES))
         lines.append(f"- {where}, edges tremble by: {apart}")
+    for row in SLOPED:
+        shown = [found[where] for where in (f"Set5, {row}", f"Kodak24, {row}") if where in found]
+        if shown:
+            steep = ", ".join(f"{name} {mean(shown)[name][7]:.2f}" for name in ("bicubic", *NAMES))
+            lines.append(f"- photographs, {row}, straight edges beside the original's: {steep}")
     for where, one in found.items():
         apart = ", ".join(f"{method} {one[method][6]:.2f}" for method in ("bicubic", *NAMES))
         lines.append(f"- {where}, colours from the original's: {apart}")
