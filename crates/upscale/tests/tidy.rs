@@ -139,11 +139,11 @@ const ROOMS: [Room; 13] = [
     },
 ];
 
-/// Words that may stand only in files whose path contains one of the places. `tests` are free.
 /// PostgreSQL refuses a prepared statement that returns all columns once a newer program has added one.
 const COLUMNS_BY_NAME: &str = "a statement names its columns";
 
-const CONFINED: [(&str, &[&str], &str); 12] = [
+/// Words that may stand only in files whose path contains one of the places. `tests` are free.
+const CONFINED: [(&str, &[&str], &str); 13] = [
     (
         "unsafe ",
         &["upscale_simd/src/", "upscale_pipeline/src/fault.rs"],
@@ -167,6 +167,7 @@ const CONFINED: [(&str, &[&str], &str); 12] = [
     ("SELECT *", &[], COLUMNS_BY_NAME),
     ("RETURNING *", &[], COLUMNS_BY_NAME),
     (".*, ", &[], COLUMNS_BY_NAME),
+    (".* FROM", &[], COLUMNS_BY_NAME),
     (
         "TcpStream::connect",
         &[
@@ -319,7 +320,8 @@ fn confined_words_stand_where_they_belong() {
 #[test]
 fn nothing_is_left_open_or_skipped() {
     // Written in two pieces, so that this file does not find itself.
-    let words = ["TODO", "FIXME", "XXX"].map(str::to_owned);
+    let words =
+        [("TO", "DO"), ("FIX", "ME"), ("XX", "X")].map(|(start, end)| format!("{start}{end}"));
     let calls = ["to", "unimplemen", "#[ign"].map(|start| match start {
         "to" => format!("{start}do!("),
         "unimplemen" => format!("{start}ted!("),
