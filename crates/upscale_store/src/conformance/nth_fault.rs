@@ -7,7 +7,7 @@ use upscale_core::{AccountId, Clock, Credits, RequestId, Scale, TaskId, TaskStat
 
 use super::{
     figure::print_figure,
-    home::{Commits, Home, faults},
+    home::{Commits, Home, faults, wait_for_rollback},
     setting::{NOON, example, failure, idempotency_key, result_file},
 };
 use crate::{Claim, CreateOutcome, Settlement, Store, StoreError, faults::Faults};
@@ -85,8 +85,10 @@ impl<'a> World<'a> {
             match answer {
                 Ok(answer) => return answer,
                 Err(error) if !self.point.answers(&error) => panic!("{:?}: {error}", self.point),
-                Err(_) if round % 2 == 0 => {}
-                Err(_) => self.store = self.home.open(&self.clock, Commits::Quick).await,
+                Err(_) => wait_for_rollback(&self.store).await,
+            }
+            if round % 2 == 1 {
+                self.store = self.home.open(&self.clock, Commits::Quick).await;
             }
         }
         panic!("five times unavailable after one fault");
