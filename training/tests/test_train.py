@@ -1,3 +1,4 @@
+import ctypes
 import json
 import subprocess
 import sys
@@ -301,3 +302,30 @@ def test_every_config_is_whole(path):
     recipe = read_recipe(path)
     assert recipe.name == path.stem and recipe.rate(recipe.steps // 2) > recipe.rate_end
     assert Network(recipe.architecture()).architecture.scale == recipe.scale
+
+
+# A block of 64 MB, twice to have room for it, then eight times again: how many pages the kernel had to find for those.
+FREED = """
+import resource
+import numpy as np
+from upscale_training.train import keep_memory
+if {keeping}:
+    keep_memory()
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(2):
+    np.ones(1 << 23)
+begun = faults()
+for _ in range(8):
+    np.ones(1 << 23)
+print(faults() - begun)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="glibc's own doing")
+def test_what_a_step_frees_is_there_for_the_next():
+    def faults(keeping: bool) -> int:
+        script = FREED.format(keeping=keeping)
+        return int(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout)
+
+    assert faults(keeping=True) * 4 < faults(keeping=False)

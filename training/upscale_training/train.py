@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import ctypes
 import hashlib
 import os
 import signal
@@ -40,6 +41,8 @@ from .winograd import Winograd
 SCENES = Scenes()
 # What networks for clean pictures and JPEGs see, which hear nothing of noise and softness.
 FILES = Scenes(clean=0.5, file=0.5)
+# Of glibc's malloc.h.
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 # The groups of a step: who draws each, and of how many patches.
 Plan = list[tuple[Callable[..., Group], int]]
 
@@ -398,9 +401,21 @@ def prepare(arguments: argparse.Namespace) -> Recipe:
     # The momentum of channels that died decays to numbers below 1e-38: multiplying those took a fifth of a step.
     torch.set_flush_denormal(True)
     torch.backends.cudnn.benchmark = True
+    keep_memory()
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("gloo")
     return read_recipe(arguments.config)
+
+
+def keep_memory() -> None:
+    """Keeps what a step frees for the next: glibc gives large blocks back, and the kernel clears them anew each time.
+
+    Other C libraries have no `mallopt`, or one that does nothing.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(M_MMAP_MAX, 0)
+        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
