@@ -1,0 +1,90 @@
+"""The critic that pools nothing: what it sees that the other cannot, how judgement and error are balanced, and that a
+training can be interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.optim import Adam
+
+from test_detail import RECIPE
+from upscale_training.adversarial import JUDGED, SEEN, AdversarialRun, Judgement, PlacesCritic, balanced
+from upscale_training.critic import Critic, preferred
+from upscale_training.data import Pictures
+
+CONTENDING = replace(RECIPE, critic=1.0, contrast=0.0, grid=0.03, comb=0.02, lines=0.02, pages=0, patch_sides=(32,))
+
+
+def test_it_soon_tells_a_grid_from_grain_of_the_same_strength_and_the_pooling_one_does_not():
+    base = torch.full((4, 1, 64, 64), 0.5)
+
+    def learnt(critic: torch.nn.Module, judge: Callable[[torch.Tensor], torch.Tensor]) -> float:
+        draw, learning = torch.Generator().manual_seed(1), Adam(critic.parameters(), lr=1e-3)
+        for _ in range(81):
+            grain = 0.02 * torch.randn(4, 1, 64, 64, generator=draw)
+            drawn = 0.02 * torch.randn(4, 1, 4, 4, generator=draw).tile(1, 1, 16, 16)
+            learning.zero_grad()
+            loss = preferred(judge(base + grain), judge(base + drawn))
+            loss.backward()
+            learning.step()
+        return loss.item()
+
+    torch.manual_seed(1)
+    places, pooling, ones = PlacesCritic(4), Critic(), torch.ones(4, 1, 64, 64)
+    by_places = learnt(places, lambda one: places(one, base)[0])
+    by_pooling = learnt(pooling, lambda one: pooling(*(x.expand(-1, 3, -1, -1) for x in (one, base)), ones)[0])
+    assert by_places < 0.1 and by_pooling > 0.25, (by_places, by_pooling)
+
+
+def test_judgement_and_layers_count_by_the_norm_of_the_errors_gradient():
+    made = torch.rand(2, 3, 8, 8, requires_grad=True)
+    left, right = made[..., :4], made[..., 4:]
+    error, judgement = left.square().sum(), Judgement(1e-3 * right[:, :, :4].sum(), 50.0 * right[:, :, 4:].sum())
+    wanted = balanced(error, judgement, made)
+    norm = (2.0 * left).norm()
+    torch.testing.assert_close(wanted[..., :4], 2.0 * left)
+    torch.testing.assert_close(wanted[:, :, :4, 4:].norm(), JUDGED * norm)
+    torch.testing.assert_close(wanted[:, :, 4:, 4:].norm(), SEEN * norm)
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_while_the_critic_is_alone_the_network_stays_and_then_it_moves(picture_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("upscale_training.adversarial.CRITIC_ALONE", 2)
+    pictures, run = Pictures(picture_folder, tmp_path / "cache", 2), AdversarialRun(CONTENDING, "cpu")
+    with torch.no_grad():
+        run.network.up.weight.normal_(std=0.02)
+    before = [value.clone() for value in run.network.state_dict().values()]
+    critic = [value.clone() for value in run.critic.state_dict().values()]
+    for _ in range(2):
+        run.step_on(pictures)
+    assert all((one == other).all() for one, other in zip(run.network.state_dict().values(), before, strict=True))
+    assert any((one != other).any() for one, other in zip(run.critic.state_dict().values(), critic, strict=True))
+    run.step_on(pictures)
+    moved = {name for name, one in run.network.state_dict().items() if (one != before.pop(0)).any()}
+    assert "up.weight" in moved and not any(name.startswith("cond") for name in moved)
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_a_training_that_was_interrupted_ends_where_an_unbroken_one_does(picture_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("upscale_training.adversarial.CRITIC_ALONE", 1)
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
+    whole, first, second = (AdversarialRun(CONTENDING, "cpu") for _ in range(3))
+    for _ in range(4):
+        whole.step_on(pictures)
+    for _ in range(2):
+        first.step_on(pictures)
+    first.save(tmp_path / "run.pt")
+    second.restore(tmp_path / "run.pt")
+    for _ in range(2):
+        second.step_on(pictures)
+    for part in ("network", "critic"):
+        ends = (getattr(run, part).state_dict() for run in (whole, second))
+        assert all((one == other).all() for one, other in zip(*(end.values() for end in ends), strict=True))
+
+
+def test_a_recipe_with_two_judges_is_refused():
+    with pytest.raises(ValueError, match="neither contrast"):
+        AdversarialRun(RECIPE, "cpu")

@@ -1,0 +1,161 @@
+"""Trains crisper detail against a critic that sees every place within a source pixel by itself:
+`python -m upscale_training.adversarial CONFIG --data FOLDER`.
+
+The critic of critic.py pools what its first layer sees, and with that goes where within a source pixel a thing lies:
+the networks that were trained against it drew the same dots in every source pixel, and it was deceived. This one takes
+those places as channels and pools nothing. After 80 pictures of grain and grids of the same strength its loss is .05,
+the other's .38 (test_adversarial.py). It sees brightness alone: where it saw colours too, edges got fringes of blue and
+red. Judgement and error meet at the output, by the norms of their gradients: a weight in the loss would mean another
+balance whenever the critic changes. All scenes are photographs and art: what comes of it spoils pages, which apart.py
+takes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.parametrizations import spectral_norm
+
+from .critic import SLOPE, preferred, shifted, unlike
+from .data import Pictures
+from .detail import DetailRun, Photos, grid, sharpened
+from .mixture import Group
+from .recipe import Recipe
+from .scenes import Scenes, scene_groups
+from .spectrum import comb, lines, luma, standing_out
+from .train import adam, go_on, options, prepare, team
+
+WIDTH, LAYERS = 96, 3
+# Of the norm of the error's gradient at the output: that of the judgement, and that of what the critic's layers see.
+JUDGED, SEEN = 2.6, 2.0
+# Rate of the critic's Adam, and how many steps it is ahead: at 3e-4 and unpaired it could not tell a grid from a
+# photograph after 400 steps.
+CRITIC_RATE, CRITIC_ALONE = 1e-3, 200
+# What a pixel's own error, its colour's and that of a source pixel's mean count.
+PIXEL, COLOUR, MEAN = 0.5, 0.5, 1.0
+
+
+class PlacesCritic(nn.Module):
+    """Brightness [n, 1, h, w] in 0..1 beside its bicubic base, sides multiples of `scale`, to one judgement for every
+    source pixel, the higher the more like a photograph. The middle layers are under a spectral norm of 1."""
+
+    def __init__(self, scale: int) -> None:
+        super().__init__()
+        self.scale = scale
+        self.first = nn.Conv2d(2 * scale**2, WIDTH, 3, padding=1)
+        self.layers = nn.ModuleList(spectral_norm(nn.Conv2d(WIDTH, WIDTH, 3, padding=1)) for _ in range(LAYERS))
+        self.last = nn.Conv2d(WIDTH, 1, 3, padding=1)
+
+    def forward(self, picture: Tensor, base: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The judgements, and what each layer saw."""
+        both = torch.cat([(picture - base) * 8.0, picture * 4.0 - 2.0], dim=1)
+        x = functional.pixel_unshuffle(both, self.scale).contiguous(memory_format=torch.channels_last)
+        seen = []
+        for layer in (self.first, *self.layers):
+            x = functional.leaky_relu(layer(x), SLOPE)
+            seen.append(x)
+        return self.last(x), seen
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the critic has against a result, by its judgement and by what its layers see."""
+
+    worse: Tensor
+    unlike: Tensor
+
+
+class AdversarialRun(DetailRun):
+    """The recipe's `critic` says that there is one; how much it counts is JUDGED and SEEN."""
+
+    recordable = False
+    scenes_of_photos = Scenes(clean=0.15, file=0.3)
+
+    def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
+        super().__init__(recipe, device, compiled)
+        if not recipe.critic or recipe.contrast or recipe.pool:
+            raise ValueError("two networks contend: the recipe needs a critic, and neither contrast nor a pool")
+        self.critic = PlacesCritic(recipe.scale).to(device)
+        self.judging = adam(self.critic.parameters(), CRITIC_RATE, betas=(0.5, 0.99))
+        for value in self.critic.parameters():
+            value.grad = torch.zeros_like(value)
+
+    def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
+        rank, ranks = team()
+        recipe = self.recipe
+        draw, side = np.random.default_rng([recipe.seed, self.step, rank]), recipe.patch_side(self.step)
+        count, photos = recipe.scenes // ranks, pictures.textured_only()
+        found = scene_groups(photos, draw, count, recipe.crops, side, self.estimator, self.scenes_of_photos)
+        return [(Photos(**vars(group)), 1.0 / recipe.scenes) for group in found]
+
+    def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
+        """The error; its gradient is that of error, prices and judgement together. None while the critic is alone."""
+        made = output.detach().float().requires_grad_(True)
+        clean = sharpened(group.clean, self.recipe.sharpen)
+        error, judgement = self.error(made, clean), self.judgement(made, clean, group)
+        if self.step < CRITIC_ALONE:
+            return error.detach() + 0.0 * output.sum()
+        wanted = balanced(error, judgement, made) + slope(self.prices(made, clean), made)
+        along = (output.float() * wanted).sum()
+        return along - along.detach() + error.detach()
+
+    def error(self, made: Tensor, clean: Tensor) -> Tensor:
+        """Absolute errors of pixels, of their colours and of source pixels' means."""
+        off = made - clean
+        error = PIXEL * off.abs().mean() + COLOUR * (off - luma(off)).abs().mean()
+        return error + MEAN * functional.avg_pool2d(off, self.recipe.scale).abs().mean()
+
+    def prices(self, made: Tensor, clean: Tensor) -> Tensor:
+        """The recipe's, of grids and lines."""
+        recipe, spectra = self.recipe, (standing_out(made), standing_out(clean))
+        drawn = recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
+        return drawn + recipe.grid * grid(made - clean, recipe.scale)
+
+    def judgement(self, made: Tensor, clean: Tensor, group: Group) -> Judgement:
+        """Leaves the critic the gradients of its own loss: that the original be judged above the result, at the same
+        place (Jolicoeur-Martineau 2019)."""
+        scale = self.recipe.scale
+        base = functional.pixel_shuffle(self.network.phases(group.small), scale)
+        draw = torch.Generator().manual_seed(self.step)
+        made, clean, base = (luma(one) for one in shifted([made, clean, base], scale, draw))
+        with torch.autocast(made.device.type, torch.bfloat16, enabled=self.recipe.bf16(self.step)):
+            self.critic.requires_grad_(True)
+            real, seen = self.critic(clean, base)
+            preferred(real.float(), self.critic(made.detach(), base)[0].float()).backward()
+            self.critic.requires_grad_(False)
+            judged, seen_made = self.critic(made, base)
+        apart = unlike([one.float() for one in seen_made], [one.detach().float() for one in seen])
+        return Judgement(preferred(judged.float(), real.detach().float()), apart)
+
+
+def balanced(error: Tensor, judgement: Judgement, made: Tensor) -> Tensor:
+    """What the network is to change `made` by for `error` and `judgement` together: gradients [n, 3, h, w]."""
+    wanted = slope(error, made)
+    norm = wanted.norm()
+    for part, share in ((judgement.worse, JUDGED), (judgement.unlike, SEEN)):
+        asked = slope(part, made)
+        wanted = wanted + share * norm * asked / asked.norm().clamp(min=1e-12)
+    return wanted
+
+
+def slope(value: Tensor, made: Tensor) -> Tensor:
+    """The gradient of `value` at `made`; more of the same graph may be asked for after."""
+    return torch.autograd.grad(value, made, retain_graph=True)[0]
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
+    arguments = parser.parse_args()
+    recipe = replace(prepare(arguments), pages=0)
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
+    go_on(AdversarialRun(recipe, arguments.device), pictures, arguments)
+
+
+if __name__ == "__main__":
+    main()
