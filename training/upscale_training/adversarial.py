@@ -3,8 +3,8 @@
 
 The critic of critic.py pools what its first layer sees, and with that goes where within a source pixel a thing lies:
 the networks that were trained against it drew the same dots in every source pixel, and it was deceived. This one takes
-those places as channels and pools nothing. After 80 pictures of grain and grids of the same strength its loss is .05,
-the other's .38 (test_adversarial.py). It sees brightness alone: where it saw colours too, edges got fringes of blue and
+those places as channels and pools nothing. After 80 pictures of grain and grids of the same strength its loss is .01,
+the other's .50 (test_adversarial.py). It sees brightness alone: where it saw colours too, edges got fringes of blue and
 red. Judgement and error meet at the output, by the norms of their gradients: a weight in the loss would mean another
 balance whenever the critic changes. All scenes are photographs and art: what comes of it spoils pages, which apart.py
 takes back.
