@@ -1,5 +1,5 @@
-"""The critic that pools nothing: what it sees that the other cannot, how judgement and error are balanced, and that a
-training can be interrupted."""
+"""The critic that pools nothing: what it sees that the other cannot, how judgement and error are balanced, when it is
+heard. That a training with it can be interrupted is in test_critic.py."""
 
 from __future__ import annotations
 
@@ -65,24 +65,6 @@ def test_while_the_critic_is_alone_the_network_stays_and_then_it_moves(picture_f
     run.step_on(pictures)
     moved = {name for name, one in run.network.state_dict().items() if (one != before.pop(0)).any()}
     assert "up.weight" in moved and not any(name.startswith("cond") for name in moved)
-
-
-@pytest.mark.usefixtures("small_scenes")
-def test_a_training_that_was_interrupted_ends_where_an_unbroken_one_does(picture_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("upscale_training.adversarial.CRITIC_ALONE", 1)
-    pictures = Pictures(picture_folder, tmp_path / "cache", 2)
-    whole, first, second = (AdversarialRun(CONTENDING, "cpu") for _ in range(3))
-    for _ in range(4):
-        whole.step_on(pictures)
-    for _ in range(2):
-        first.step_on(pictures)
-    first.save(tmp_path / "run.pt")
-    second.restore(tmp_path / "run.pt")
-    for _ in range(2):
-        second.step_on(pictures)
-    for part in ("network", "critic"):
-        ends = (getattr(run, part).state_dict() for run in (whole, second))
-        assert all((one == other).all() for one, other in zip(*(end.values() for end in ends), strict=True))
 
 
 def test_a_recipe_with_two_judges_is_refused():

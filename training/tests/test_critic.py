@@ -9,7 +9,9 @@ import torch
 from torch.nn import functional
 from torch.optim import Adam
 
+from test_adversarial import CONTENDING
 from test_detail import RECIPE
+from upscale_training.adversarial import AdversarialRun
 from upscale_training.critic import Critic, counting, preferred, shifted, unlike
 from upscale_training.data import Pictures
 from upscale_training.detail import DetailRun
@@ -76,10 +78,15 @@ def test_windows_are_off_by_less_than_a_source_pixel_and_alike():
 
 
 @pytest.mark.usefixtures("small_scenes")
-def test_a_training_that_was_interrupted_ends_where_an_unbroken_one_does(picture_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("upscale_training.detail.CRITIC_ALONE", 1)
-    pictures = Pictures(picture_folder, tmp_path / "cache", 2, pages=3)
-    whole, first, second = (DetailRun(JUDGING, "cpu") for _ in range(3))
+@pytest.mark.parametrize(
+    ("kind", "recipe", "module"), [(DetailRun, JUDGING, "detail"), (AdversarialRun, CONTENDING, "adversarial")]
+)
+def test_a_training_that_was_interrupted_ends_where_an_unbroken_one_does(
+    kind, recipe, module, picture_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(f"upscale_training.{module}.CRITIC_ALONE", 1)
+    pictures = Pictures(picture_folder, tmp_path / "cache", 2, pages=recipe.pages)
+    whole, first, second = (kind(recipe, "cpu") for _ in range(3))
     for _ in range(4):
         whole.step_on(pictures)
     for _ in range(2):

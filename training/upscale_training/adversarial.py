@@ -12,7 +12,7 @@ takes back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,18 +23,18 @@ from torch.nn.utils.parametrizations import spectral_norm
 
 from .critic import SLOPE, preferred, shifted, unlike
 from .data import Pictures
-from .detail import DetailRun, Photos, grid, sharpened
+from .detail import DetailRun, grid, sharpened
 from .mixture import Group
 from .recipe import Recipe
-from .scenes import Scenes, scene_groups
-from .spectrum import comb, lines, luma, standing_out
-from .train import adam, go_on, options, prepare, team
+from .scenes import Scenes
+from .spectrum import luma
+from .train import go_on, options, prepare, team
 
 WIDTH, LAYERS = 96, 3
 # Of the norm of the error's gradient at the output: that of the judgement, and that of what the critic's layers see.
 JUDGED, SEEN = 2.6, 2.0
-# Rate of the critic's Adam, and how many steps it is ahead: at 3e-4 and unpaired it could not tell a grid from a
-# photograph after 400 steps.
+# Rate of the critic's Adam, and how many steps it is ahead: a pooling one at 3e-4, unpaired, could not tell a grid
+# from a photograph after 400 steps.
 CRITIC_RATE, CRITIC_ALONE = 1e-3, 200
 # What a pixel's own error, its colour's and that of a source pixel's mean count.
 PIXEL, COLOUR, MEAN = 0.5, 0.5, 1.0
@@ -74,24 +74,22 @@ class AdversarialRun(DetailRun):
     """The recipe's `critic` says that there is one; how much it counts is JUDGED and SEEN."""
 
     recordable = False
+    critic_rate = CRITIC_RATE
     scenes_of_photos = Scenes(clean=0.15, file=0.3)
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
         if not recipe.critic or recipe.contrast or recipe.pool:
             raise ValueError("two networks contend: the recipe needs a critic, and neither contrast nor a pool")
-        self.critic = PlacesCritic(recipe.scale).to(device)
-        self.judging = adam(self.critic.parameters(), CRITIC_RATE, betas=(0.5, 0.99))
-        for value in self.critic.parameters():
-            value.grad = torch.zeros_like(value)
+
+    def new_critic(self) -> nn.Module:
+        return PlacesCritic(self.recipe.scale)
 
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
-        recipe = self.recipe
-        draw, side = np.random.default_rng([recipe.seed, self.step, rank]), recipe.patch_side(self.step)
-        count, photos = recipe.scenes // ranks, pictures.textured_only()
-        found = scene_groups(photos, draw, count, recipe.crops, side, self.estimator, self.scenes_of_photos)
-        return [(Photos(**vars(group)), 1.0 / recipe.scenes) for group in found]
+        scenes, draw = self.recipe.scenes, np.random.default_rng([self.recipe.seed, self.step, rank])
+        found = self.asked_crisp(pictures, draw, scenes // ranks, self.scenes_of_photos)
+        return [(group, 1.0 / scenes) for group in found]
 
     def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
         """The error; its gradient is that of error, prices and judgement together. None while the critic is alone."""
@@ -112,9 +110,8 @@ class AdversarialRun(DetailRun):
 
     def prices(self, made: Tensor, clean: Tensor) -> Tensor:
         """The recipe's, of grids and lines."""
-        recipe, spectra = self.recipe, (standing_out(made), standing_out(clean))
-        drawn = recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
-        return drawn + recipe.grid * grid(made - clean, recipe.scale)
+        recipe = self.recipe
+        return self.standing_out_costs(made, clean) + recipe.grid * grid(made - clean, recipe.scale)
 
     def judgement(self, made: Tensor, clean: Tensor, group: Group) -> Judgement:
         """Leaves the critic the gradients of its own loss: that the original be judged above the result, at the same
@@ -152,7 +149,7 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
     arguments = parser.parse_args()
-    recipe = replace(prepare(arguments), pages=0)
+    recipe = prepare(arguments)
     pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
     go_on(AdversarialRun(recipe, arguments.device), pictures, arguments)
 

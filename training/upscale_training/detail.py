@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from .critic import Critic, counting, preferred, shifted, unlike
@@ -55,15 +55,20 @@ class CrispRun(Run):
     """Asks photographs for contrast as the original has it, for no grid, and what a critic wants where the recipe has
     one; the other groups as ever."""
 
+    critic_rate = CRITIC_RATE
+
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
-        self.critic = Critic().to(device) if recipe.critic else None
+        self.critic = self.new_critic().to(device) if recipe.critic else None
         if self.critic:
-            self.judging = adam(self.critic.parameters(), CRITIC_RATE, betas=(0.5, 0.99))
+            self.judging = adam(self.critic.parameters(), self.critic_rate, betas=(0.5, 0.99))
             for value in self.critic.parameters():
                 value.grad = torch.zeros_like(value)
         # Before a checkpoint is taken, `network` is what the training began with.
         self.start = copy.deepcopy(self.network).requires_grad_(False) if recipe.weave else None
+
+    def new_critic(self) -> nn.Module:
+        return Critic()
 
     @property
     def recordable(self) -> bool:
@@ -102,13 +107,17 @@ class CrispRun(Run):
             group = replace(group, clean=sharpened(group.clean, recipe.sharpen))
         loss = recipe.loss(self.step, output, group.clean)
         if recipe.comb or recipe.lines:
-            spectra = standing_out(output), standing_out(group.clean)
-            loss = loss + recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
+            loss = loss + self.standing_out_costs(output, group.clean)
         if recipe.weave:
             loss = loss + recipe.weave * weaves(output, self.started(group)).mean()
         if recipe.critic:
             loss = loss + recipe.critic * self.judged(output, group)
         return loss + recipe.contrast * lacking(output, group.clean, recipe.scale, recipe.grid)
+
+    def standing_out_costs(self, made: Tensor, clean: Tensor) -> Tensor:
+        """The recipe's prices on what stands out in the spectrum of `made` and not in that of `clean`."""
+        recipe, spectra = self.recipe, (standing_out(made), standing_out(clean))
+        return recipe.comb * comb(*spectra, recipe.scale).mean() + recipe.lines * lines(*spectra).mean()
 
     @torch.no_grad()
     def started(self, group: Group) -> Tensor:
@@ -163,13 +172,16 @@ class DetailRun(CrispRun):
         draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
         asked = (count + 1) // 2
 
-        def some(pictures: Pictures, count: int, scenes: Scenes) -> list[Group]:
-            side = recipe.patch_side(self.step)
-            return scene_groups(pictures, draw, count, recipe.crops, side, self.estimator, scenes)
-
-        photos = [Photos(**vars(group)) for group in some(pictures.textured_only(), asked, SCENES)]
-        others = some(pictures, count - asked, self.others)
+        photos = self.asked_crisp(pictures, draw, asked, SCENES)
+        others = self.cut(pictures, draw, count - asked, self.others)
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *others]]
+
+    def asked_crisp(self, pictures: Pictures, draw: np.random.Generator, count: int, scenes: Scenes) -> list[Group]:
+        return [Photos(**vars(group)) for group in self.cut(pictures.textured_only(), draw, count, scenes)]
+
+    def cut(self, pictures: Pictures, draw: np.random.Generator, count: int, scenes: Scenes) -> list[Group]:
+        side = self.recipe.patch_side(self.step)
+        return scene_groups(pictures, draw, count, self.recipe.crops, side, self.estimator, scenes)
 
 
 class EvenRun(CrispRun):
