@@ -13,7 +13,6 @@ takes back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ from .mixture import Group
 from .recipe import Recipe
 from .scenes import Scenes
 from .spectrum import luma
-from .train import go_on, options, prepare, team
+from .train import team, train_on_scenes
 
 WIDTH, LAYERS = 96, 3
 # Of the norm of the error's gradient at the output: that of the judgement, and that of what the critic's layers see.
@@ -145,14 +144,5 @@ def slope(value: Tensor, made: Tensor) -> Tensor:
     return torch.autograd.grad(value, made, retain_graph=True)[0]
 
 
-def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
-    arguments = parser.parse_args()
-    recipe = prepare(arguments)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
-    go_on(AdversarialRun(recipe, arguments.device), pictures, arguments)
-
-
 if __name__ == "__main__":
-    main()
+    train_on_scenes(AdversarialRun, __doc__)

@@ -21,7 +21,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from .condition import source_inputs
-from .data import Pictures
 from .degrade import blur
 from .detail import DetailRun, Photos, grid, one_way
 from .mixture import Group
@@ -30,7 +29,7 @@ from .recipe import Recipe
 from .restore_gates import load
 from .scenes import Scenes
 from .spectrum import comb, luma, standing_out
-from .train import go_on, options, prepare
+from .train import train_on_scenes
 
 WEIGHTS = Path(__file__).parents[2] / "crates/upscale_engine/weights"
 # Place of the noise in a condition.
@@ -107,14 +106,5 @@ def squares(error: Tensor) -> Tensor:
     return error.float().square().mean(dim=(1, 2, 3))
 
 
-def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
-    arguments = parser.parse_args()
-    recipe = prepare(arguments)
-    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
-    go_on(ApartRun(recipe, arguments.device), pictures, arguments)
-
-
 if __name__ == "__main__":
-    main()
+    train_on_scenes(ApartRun, __doc__)

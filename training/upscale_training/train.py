@@ -435,6 +435,16 @@ def go_on(run: Run, pictures: Pictures, arguments: argparse.Namespace) -> None:
         leave_team()
 
 
+def train_on_scenes(kind: type[Run], about: str) -> None:
+    """The command of a run that cuts its scenes on the CPU."""
+    parser = options(about)
+    parser.add_argument("--data", type=Path, required=True, help="folder with ATTRIBUTION.tsv and its pictures")
+    arguments = parser.parse_args()
+    recipe = prepare(arguments)
+    pictures = Pictures(arguments.data, arguments.runs / "cache", recipe.scale, recipe.pages, arguments.device)
+    go_on(kind(recipe, arguments.device), pictures, arguments)
+
+
 def leave_team() -> NoReturn:
     """Ends this process when all have come so far and all is written.
 
