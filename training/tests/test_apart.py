@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from test_detail import RECIPE
-from upscale_training.apart import NOISE, ApartRun, textured
+from upscale_training.apart import NOISE, ApartRun, flat, textured
 from upscale_training.condition import source_inputs
 from upscale_training.data import Pictures
 from upscale_training.detail import Photos
@@ -73,6 +73,21 @@ def test_texture_is_neither_an_edge_nor_grain():
     assert textured(edge, 4).max() < 0.01
     assert textured(flat + drawn * 0.002, 4).mean() < 0.1
     assert textured(flat + drawn * 0.05, 4).mean() > 0.8
+
+
+def test_where_the_original_is_flat_the_restoring_network_teaches_photographs():
+    run, draw = ApartRun(TAUGHT, "cpu"), torch.Generator().manual_seed(5)
+    small, clean = torch.rand(1, 3, 32, 32, generator=draw), torch.full((1, 3, 64, 64), 0.5)
+    with torch.no_grad():
+        run.crisp_teacher.up.bias += 0.1
+    group = Photos(small, clean, torch.zeros(6))
+    crisp, restored = run.taught(run.crisp_teacher, group), run.taught(run.restoring, group)
+    assert run.loss(restored, group) < 0.1 * run.loss(crisp, group)
+    grain = torch.randn(1, 1, 64, 64, generator=draw) / 255.0
+    assert run.loss(restored + grain, group) > run.loss(restored + 1.0 / 255.0, group) + 0.4
+    clean[..., 32:] = torch.rand(1, 3, 64, 32, generator=draw)
+    share = flat(clean, 2)
+    assert share[..., :12].min() > 0.99 and share[..., 32:].max() < 0.01
 
 
 @pytest.mark.usefixtures("small_scenes")
