@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from test_detail import RECIPE
-from upscale_training.apart import NOISE, ApartRun, flat, textured
+from upscale_training.apart import NOISE, ApartRun, textured
 from upscale_training.condition import source_inputs
 from upscale_training.data import Pictures
 from upscale_training.detail import Photos
+from upscale_training.flat import calm
 from upscale_training.mixture import Group
 
 TAUGHT = replace(RECIPE, contrast=0.0)
@@ -86,7 +87,7 @@ def test_where_the_original_is_flat_the_restoring_network_teaches_photographs():
     grain = torch.randn(1, 1, 64, 64, generator=draw) / 255.0
     assert run.loss(restored + grain, group) > run.loss(restored + 1.0 / 255.0, group) + 0.4
     clean[..., 32:] = torch.rand(1, 3, 64, 32, generator=draw)
-    share = flat(clean, 2)
+    share = calm(clean, 2)
     assert share[..., :12].min() > 0.99 and share[..., 32:].max() < 0.01
 
 

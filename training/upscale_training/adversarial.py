@@ -23,6 +23,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 from .critic import SLOPE, preferred, shifted, unlike
 from .data import Pictures
 from .detail import DetailRun, grid, sharpened
+from .flat import calm, speckle_cost
 from .mixture import Group
 from .recipe import Recipe
 from .scenes import Scenes
@@ -37,6 +38,8 @@ JUDGED, SEEN = 2.6, 2.0
 CRITIC_RATE, CRITIC_ALONE = 1e-3, 200
 # What a pixel's own error, its colour's and that of a source pixel's mean count.
 PIXEL, COLOUR, MEAN = 0.5, 0.5, 1.0
+# What fine contrast of a level costs where the original is flat: there a critic asks for grain.
+SPECKLE = 0.05
 
 
 class PlacesCritic(nn.Module):
@@ -108,9 +111,10 @@ class AdversarialRun(DetailRun):
         return error + MEAN * functional.avg_pool2d(off, self.recipe.scale).abs().mean()
 
     def prices(self, made: Tensor, clean: Tensor) -> Tensor:
-        """The recipe's, of grids and lines."""
-        recipe = self.recipe
-        return self.standing_out_costs(made, clean) + recipe.grid * grid(made - clean, recipe.scale)
+        """The recipe's, of grids and lines, and that of speckle."""
+        recipe, off = self.recipe, made - clean
+        drawn = recipe.grid * grid(off, recipe.scale) + SPECKLE * speckle_cost(off, calm(clean, recipe.scale))
+        return self.standing_out_costs(made, clean) + drawn
 
     def judgement(self, made: Tensor, clean: Tensor, group: Group) -> Judgement:
         """Leaves the critic the gradients of its own loss: that the original be judged above the result, at the same

@@ -22,9 +22,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from .condition import source_inputs
-from .degrade import blur
 from .detail import DetailRun, Photos, grid
-from .flat import COARSE, fine
+from .flat import REACH, calm, fine_power, smooth, speckle_cost
 from .mixture import Group
 from .network import Network
 from .recipe import Recipe
@@ -41,9 +40,7 @@ ALIKE, EXACT = 1.5e-5, 4e-6
 # Contrast from which on a place of the original is texture: a level and a half, in 0..1, of what is fine (flat.fine).
 # What stands alone, as an edge does, is none: of a square of REACH source pixels the least counts (of five pixels a
 # strong edge is texture). When what runs one way was none either, hair and bark lost what a critic had taught.
-TEXTURE, REACH = 0.006, 7
-# Contrast of an original up to which a place is flat, of the same: a level. In that square the most counts.
-FLAT = 1.0 / 255.0
+TEXTURE = 0.006
 # What a page's error costs beside a photograph's: .2 dB of a page weigh as much as .45 of what is crisp. At 2, drawn
 # text behind a blur fell .16 dB behind.
 PAGES = 3.0
@@ -53,8 +50,6 @@ FILES, SOFT = 0.4, 0.4
 # What fine contrast of a level costs where a photograph is flat, beyond the restoring network's: by its square error
 # alone grain of half a level counts as nothing beside texture, and noisy walls kept it.
 SPECKLE = 0.5
-# Share of a patch that counts as much flat as a price needs.
-LITTLE = 0.02
 # What a grid in what a photograph's answer adds to the restoring network's costs (detail.grid).
 GRID = 1.0
 
@@ -74,12 +69,12 @@ class ApartRun(DetailRun):
     def loss(self, output: Tensor, group: Group) -> Tensor:
         restored = self.taught(self.restoring, group)
         if isinstance(group, Photos):
-            calm, added = flat(group.clean, self.recipe.scale), output.float() - restored
-            crisp = torch.lerp(self.crisp(group), restored, calm)
+            still, added = calm(group.clean, self.recipe.scale), output.float() - restored
+            crisp = torch.lerp(self.crisp(group), restored, still)
             unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
             spectra = standing_out(output.float()), standing_out(group.clean)
             drawn = self.recipe.comb * comb(*spectra, self.recipe.scale).mean()
-            return unlike + drawn + GRID * grid(added, self.recipe.scale) + SPECKLE * speckle(added, calm)
+            return unlike + drawn + GRID * grid(added, self.recipe.scale) + SPECKLE * speckle_cost(added, still)
         error = squares(restored - group.clean) + EXACT
         further = (squares(output - restored) / error).mean()
         return PAGES * 0.5 * (further + ((squares(output - group.clean) + EXACT) / error).log().mean())
@@ -105,30 +100,6 @@ def textured(clean: Tensor, scale: int) -> Tensor:
     [n, 1, h, w]."""
     least = -functional.max_pool2d(-fine_power(clean, scale), REACH, 1, REACH // 2)
     return smooth(1.0 - (-least / TEXTURE**2).exp(), scale)
-
-
-def flat(clean: Tensor, scale: int) -> Tensor:
-    """How much each place of RGB [n, 3, h, w] in 0..1 is flat, with nothing beside it: [n, 1, h, w]."""
-    most = functional.max_pool2d(fine_power(clean, scale), REACH, 1, REACH // 2)
-    return smooth((-most / FLAT**2).exp(), scale)
-
-
-def fine_power(clean: Tensor, scale: int) -> Tensor:
-    """Of RGB [n, 3, h, w]: mean square of fine contrast around each source pixel, [n, 1, h / scale, w / scale]."""
-    around = blur(fine(clean).square(), clean.new_full((len(clean),), COARSE), int(3 * COARSE))
-    return functional.avg_pool2d(around, scale)
-
-
-def speckle(added: Tensor, calm: Tensor) -> Tensor:
-    """Mean square of the fine contrast of `added` where it is `calm`, in square levels; all of little that is calm
-    counts as little."""
-    return (fine(added).square() * calm).sum() * 255.0**2 / (calm.sum() + LITTLE * calm.numel())
-
-
-def smooth(share: Tensor, scale: int) -> Tensor:
-    """Of [n, 1, h, w] a mean of three by three, enlarged `scale` times."""
-    around = functional.avg_pool2d(share, 3, 1, 1, count_include_pad=False)
-    return functional.interpolate(around, scale_factor=scale, mode="bilinear")
 
 
 def squares(error: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ and in 3 of 10 nothing."""
 # By the run that a checkpoint is of: who taught it, and of what else than above.
 TAUGHT = {
     "ApartRun": """ Two finished networks are the teachers (`apart.py`): of photographs and art, half of the scenes,
-what training started from; of all else, with more files among it, the restoring network.""",
+what training started from, where they are not flat; of all else, with more files among it, the restoring network.""",
 }
 SCHEDULES = {False: "warm-up and half a cosine", True: "a constant rate, at the end taken down evenly"}
 GOLDEN_HEIGHT, GOLDEN_WIDTH = 24, 20
