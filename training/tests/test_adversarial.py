@@ -11,7 +11,7 @@ import torch
 from torch.optim import Adam
 
 from test_detail import RECIPE
-from upscale_training.adversarial import JUDGED, SEEN, AdversarialRun, Judgement, PlacesCritic, balanced
+from upscale_training.adversarial import JUDGED, SEEN, SPECKLE, AdversarialRun, Judgement, PlacesCritic, balanced
 from upscale_training.critic import Critic, preferred
 from upscale_training.data import Pictures
 
@@ -65,6 +65,19 @@ def test_while_the_critic_is_alone_the_network_stays_and_then_it_moves(picture_f
     run.step_on(pictures)
     moved = {name for name, one in run.network.state_dict().items() if (one != before.pop(0)).any()}
     assert "up.weight" in moved and not any(name.startswith("cond") for name in moved)
+
+
+def test_grain_has_its_price_where_the_original_is_flat():
+    run, draw = (
+        AdversarialRun(replace(CONTENDING, grid=0.0, comb=0.0, lines=0.0), "cpu"),
+        torch.Generator().manual_seed(2),
+    )
+    flat = torch.full((1, 3, 64, 64), 0.5)
+    rough = flat + 0.1 * torch.randn(1, 1, 64, 64, generator=draw)
+    grain = torch.randn(1, 1, 64, 64, generator=draw) / 255.0
+    # Of grain of a level a Gaussian of two pixels leaves 0.92 of the power; nothing of a shift.
+    assert 0.8 * SPECKLE < run.prices(flat + grain, flat) < SPECKLE
+    assert run.prices(flat + 0.1, flat) < 1e-6 and run.prices(rough + grain, rough) < 1e-6
 
 
 def test_a_recipe_with_two_judges_is_refused():
