@@ -4,8 +4,8 @@ CONFIG --data FOLDER`.
 Two finished networks are the teachers: on photographs and art the one that the recipe starts from, on all else the
 restoring network that ships. No critic and no contrast: a teacher's answer is the same each time, so the rates may be
 those of a young network. A grid in what is added to the restoring network's answer costs, whatever a teacher draws.
-look_gates.py says whether what comes of it may ship.
-Where the original is flat the restoring network is the teacher of photographs as well: a crisp one draws grain there.
+Where the original is flat the restoring network is the teacher of photographs as well, and grain costs: a crisp one
+draws it there. look_gates.py says whether what comes of it may ship.
 With `steady` in the recipe the first teacher answers twice, the second time for pictures of that much noise: lines are
 straight then and flat places clean, but grass, bark and cloth are smooth. What is taught is the second answer where the
 original has lines or nothing, the first where it has texture. A network can tell them apart by the source.
