@@ -11,9 +11,19 @@ import torch
 from torch.optim import Adam
 
 from test_detail import RECIPE
-from upscale_training.adversarial import JUDGED, SEEN, SPECKLE, AdversarialRun, Judgement, PlacesCritic, balanced
+from upscale_training.adversarial import (
+    CRITIC_AGAIN,
+    JUDGED,
+    SEEN,
+    SPECKLE,
+    AdversarialRun,
+    Judgement,
+    PlacesCritic,
+    balanced,
+)
 from upscale_training.critic import Critic, preferred
 from upscale_training.data import Pictures
+from upscale_training.start import start
 
 CONTENDING = replace(RECIPE, critic=1.0, contrast=0.0, grid=0.03, comb=0.02, lines=0.02, pages=0, patch_sides=(32,))
 
@@ -65,6 +75,22 @@ def test_while_the_critic_is_alone_the_network_stays_and_then_it_moves(picture_f
     run.step_on(pictures)
     moved = {name for name, one in run.network.state_dict().items() if (one != before.pop(0)).any()}
     assert "up.weight" in moved and not any(name.startswith("cond") for name in moved)
+
+
+@pytest.mark.usefixtures("small_scenes")
+def test_a_start_keeps_network_and_critic_for_the_next_training(picture_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("upscale_training.adversarial.CRITIC_ALONE", 1)
+    pictures, run = Pictures(picture_folder, tmp_path / "cache", 2), AdversarialRun(CONTENDING, "cpu")
+    for _ in range(2):
+        run.step_on(pictures)
+    run.save(tmp_path / "run.pt")
+    start(tmp_path / "run.pt", tmp_path / "kept.safetensors", "0000000")
+    kept, critic = tmp_path / "kept.safetensors", tmp_path / "kept-critic.safetensors"
+    following = AdversarialRun(replace(CONTENDING, start_from=str(kept), critic_from=str(critic)), "cpu")
+    assert following.alone == CRITIC_AGAIN
+    for one, other in ((following.network, run.average), (following.critic, run.critic)):
+        for name, value in one.state_dict().items():
+            torch.testing.assert_close(value, other.state_dict()[name], atol=1e-3, rtol=1e-3)
 
 
 def test_grain_has_its_price_where_the_original_is_flat():

@@ -13,9 +13,11 @@ takes back.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import spectral_norm
@@ -28,14 +30,16 @@ from .mixture import Group
 from .recipe import Recipe
 from .scenes import Scenes
 from .spectrum import luma
-from .train import team, train_on_scenes
+from .train import summed, team, train_on_scenes
 
 WIDTH, LAYERS = 96, 3
 # Of the norm of the error's gradient at the output: that of the judgement, and that of what the critic's layers see.
 JUDGED, SEEN = 2.6, 2.0
-# Rate of the critic's Adam, and how many steps it is ahead: a pooling one at 3e-4, unpaired, could not tell a grid
-# from a photograph after 400 steps.
-CRITIC_RATE, CRITIC_ALONE = 1e-3, 200
+# Rate of the critic's Adam: a pooling one at 3e-4, unpaired, could not tell a grid from a photograph after 400 steps.
+CRITIC_RATE = 1e-3
+# Steps that a new critic learns alone, and one from a file, whose Adam begins anew. 678 steps beside the network left
+# it with a loss of .41 (.69: it knows nothing), 1,186 more alone with .23.
+CRITIC_ALONE, CRITIC_AGAIN = 1200, 50
 # What a pixel's own error, its colour's and that of a source pixel's mean count.
 PIXEL, COLOUR, MEAN = 0.5, 0.5, 1.0
 # What fine contrast of a level costs where the original is flat: there a critic asks for grain.
@@ -83,9 +87,28 @@ class AdversarialRun(DetailRun):
         super().__init__(recipe, device, compiled)
         if not recipe.critic or recipe.contrast or recipe.pool:
             raise ValueError("two networks contend: the recipe needs a critic, and neither contrast nor a pool")
+        self.alone = CRITIC_AGAIN if recipe.critic_from else CRITIC_ALONE
+        if recipe.critic_from:
+            take_critic(self.critic, Path(recipe.critic_from))
 
     def new_critic(self) -> nn.Module:
         return PlacesCritic(self.recipe.scale)
+
+    def stepped(self, pictures: Pictures) -> Tensor:
+        return super().stepped(pictures) if self.step >= self.alone else self.lesson(pictures)
+
+    def lesson(self, pictures: Pictures) -> Tensor:
+        """A step of the critic on what the network makes, which stays as it is; returns the critic's loss."""
+        self.judging.zero_grad(set_to_none=False)
+        losses = []
+        for group, share in self.groups(pictures):
+            with torch.no_grad(), self.coarsely():
+                made = self.network(group.small, group.condition).float()
+            clean = sharpened(group.clean, self.recipe.sharpen)
+            losses.append(share * self.learn(*self.windows(made, clean, group))[0])
+        loss = summed(self.critic, torch.stack(losses).sum())
+        self.judging.step()
+        return loss
 
     def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
         rank, ranks = team()
@@ -94,12 +117,10 @@ class AdversarialRun(DetailRun):
         return [(group, 1.0 / scenes) for group in found]
 
     def crisp_loss(self, output: Tensor, group: Group) -> Tensor:
-        """The error; its gradient is that of error, prices and judgement together. None while the critic is alone."""
+        """The error; its gradient is that of error, prices and judgement together."""
         made = output.detach().float().requires_grad_(True)
         clean = sharpened(group.clean, self.recipe.sharpen)
-        error, judgement = self.error(made, clean), self.judgement(made, clean, group)
-        if self.step < CRITIC_ALONE:
-            return error.detach() + 0.0 * output.sum()
+        error, judgement = self.error(made, clean), self.judgement(*self.windows(made, clean, group))
         wanted = balanced(error, judgement, made) + slope(self.prices(made, clean), made)
         along = (output.float() * wanted).sum()
         return along - along.detach() + error.detach()
@@ -116,21 +137,32 @@ class AdversarialRun(DetailRun):
         drawn = recipe.grid * grid(off, recipe.scale) + SPECKLE * speckle_cost(off, calm(clean, recipe.scale))
         return self.standing_out_costs(made, clean) + drawn
 
-    def judgement(self, made: Tensor, clean: Tensor, group: Group) -> Judgement:
-        """Leaves the critic the gradients of its own loss: that the original be judged above the result, at the same
-        place (Jolicoeur-Martineau 2019)."""
-        scale = self.recipe.scale
-        base = functional.pixel_shuffle(self.network.phases(group.small), scale)
+    def windows(self, made: Tensor, clean: Tensor, group: Group) -> list[Tensor]:
+        """What the critic sees of result, original and bicubic base: the brightness of one window of each."""
+        base = functional.pixel_shuffle(self.network.phases(group.small), self.recipe.scale)
         draw = torch.Generator().manual_seed(self.step)
-        made, clean, base = (luma(one) for one in shifted([made, clean, base], scale, draw))
-        with torch.autocast(made.device.type, torch.bfloat16, enabled=self.recipe.bf16(self.step)):
-            self.critic.requires_grad_(True)
-            real, seen = self.critic(clean, base)
-            preferred(real.float(), self.critic(made.detach(), base)[0].float()).backward()
-            self.critic.requires_grad_(False)
+        return [luma(one) for one in shifted([made, clean, base], self.recipe.scale, draw)]
+
+    def learn(self, made: Tensor, clean: Tensor, base: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Leaves the critic the gradients of its own loss: that the original be judged above the result, at the same
+        place (Jolicoeur-Martineau 2019). Returns that loss, and what the critic makes of the original."""
+        self.critic.requires_grad_(True)
+        with self.coarsely():
+            (real, seen), (judged, _) = self.critic(clean, base), self.critic(made.detach(), base)
+        loss = preferred(real.float(), judged.float())
+        loss.backward()
+        return loss.detach(), real.detach().float(), [one.detach().float() for one in seen]
+
+    def judgement(self, made: Tensor, clean: Tensor, base: Tensor) -> Judgement:
+        _, real, seen = self.learn(made, clean, base)
+        self.critic.requires_grad_(False)
+        with self.coarsely():
             judged, seen_made = self.critic(made, base)
-        apart = unlike([one.float() for one in seen_made], [one.detach().float() for one in seen])
-        return Judgement(preferred(judged.float(), real.detach().float()), apart)
+        return Judgement(preferred(judged.float(), real), unlike([one.float() for one in seen_made], seen))
+
+    def coarsely(self) -> torch.autocast:
+        """The arithmetic of a step."""
+        return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=self.recipe.bf16(self.step))
 
 
 def balanced(error: Tensor, judgement: Judgement, made: Tensor) -> Tensor:
@@ -146,6 +178,15 @@ def balanced(error: Tensor, judgement: Judgement, made: Tensor) -> Tensor:
 def slope(value: Tensor, made: Tensor) -> Tensor:
     """The gradient of `value` at `made`; more of the same graph may be asked for after."""
     return torch.autograd.grad(value, made, retain_graph=True)[0]
+
+
+def keep_critic(state: dict, path: Path) -> None:
+    """Writes the critic of a checkpoint in half precision, for `critic_from` of a recipe."""
+    save_file({name: value.half().contiguous() for name, value in state["critic"].items()}, path)
+
+
+def take_critic(critic: nn.Module, path: Path) -> None:
+    critic.load_state_dict({name: value.float() for name, value in load_file(path).items()})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ class Recipe:
 
     Each step sees `batch` clean patches and `damaged` ones that went through JPEG and the like (mixture.py), in
     `clean_groups` and `damaged_groups` of one condition each.
-    `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py).
+    `start_from` is a checkpoint of another scale, whose trunk is taken, or a weight file to grow from (grow.py);
+    `critic_from`, the file of a critic that adversarial.py goes on with.
     `scenes` of a step are damaged each by itself and judged by `estimator` (scenes.py), `crops` patches from each.
     Where `pool` scenes are held (pool.py), that many new ones come every `reuse` steps; a step sees `batch` patches.
     The rate of a `constant` run stays at its peak until `cool_from`, where there is one, and falls evenly from there.
@@ -39,6 +40,7 @@ class Recipe:
     activation: str = "relu"
     input_scale: float = 1.0
     start_from: str = ""
+    critic_from: str = ""
     seed: int = 1
     conditioned: bool = False
     inputs: int = 4
