@@ -186,6 +186,7 @@ def keep_critic(state: dict, path: Path) -> None:
 
 
 def take_critic(critic: nn.Module, path: Path) -> None:
+    """Reads what `keep_critic` wrote; a critic of another shape is refused."""
     critic.load_state_dict({name: value.float() for name, value in load_file(path).items()})
 
 
