@@ -87,12 +87,16 @@ class AdversarialRun(DetailRun):
         super().__init__(recipe, device, compiled)
         if not recipe.critic or recipe.contrast or recipe.pool:
             raise ValueError("two networks contend: the recipe needs a critic, and neither contrast nor a pool")
-        self.alone = CRITIC_AGAIN if recipe.critic_from else CRITIC_ALONE
         if recipe.critic_from:
             take_critic(self.critic, Path(recipe.critic_from))
 
     def new_critic(self) -> nn.Module:
         return PlacesCritic(self.recipe.scale)
+
+    @property
+    def alone(self) -> int:
+        """Steps that the critic learns before the network does."""
+        return CRITIC_AGAIN if self.recipe.critic_from else CRITIC_ALONE
 
     def stepped(self, pictures: Pictures) -> Tensor:
         return super().stepped(pictures) if self.step >= self.alone else self.lesson(pictures)
@@ -159,10 +163,6 @@ class AdversarialRun(DetailRun):
         with self.coarsely():
             judged, seen_made = self.critic(made, base)
         return Judgement(preferred(judged.float(), real), unlike([one.float() for one in seen_made], seen))
-
-    def coarsely(self) -> torch.autocast:
-        """The arithmetic of a step."""
-        return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=self.recipe.bf16(self.step))
 
 
 def balanced(error: Tensor, judgement: Judgement, made: Tensor) -> Tensor:

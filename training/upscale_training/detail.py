@@ -123,7 +123,7 @@ class CrispRun(Run):
     def started(self, group: Group) -> Tensor:
         """What the network that the training began with makes of the same."""
         self.start.by = self.network.by
-        with torch.autocast(group.small.device.type, torch.bfloat16, enabled=self.coarse()):
+        with self.coarsely():
             return self.start(group.small, group.condition).float()
 
     def judged(self, output: Tensor, group: Group) -> Tensor:
@@ -133,7 +133,7 @@ class CrispRun(Run):
         base = functional.pixel_shuffle(self.network.phases(group.small), scale)
         made, clean, base = shifted([output, group.clean, base], scale, draw)
         counts = counting(clean)
-        with torch.autocast(output.device.type, torch.bfloat16, enabled=self.recipe.bf16(self.step)):
+        with self.coarsely():
             self.critic.requires_grad_(True)
             real, seen = self.critic(clean, base, counts)
             preferred(real.float(), self.critic(made.detach(), base, counts)[0].float()).backward()

@@ -166,15 +166,16 @@ class Run:
 
     def gradients(self, group: Group, share: float) -> Tensor:
         """Adds the gradients of one group, weighted by its share of the step; returns its part of the loss."""
-        with torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=self.coarse()):
+        with self.coarsely():
             output = self.forward(group.small, group.condition)
         loss = self.loss(output, group) * share
         loss.backward()
         return loss.detach()
 
-    def coarse(self) -> bool:
-        """Whether layers compute in bfloat16; Winograd's are in single precision, whatever the recipe says."""
-        return self.recipe.bf16(self.step) and self.network.by is Plain
+    def coarsely(self) -> torch.autocast:
+        """The arithmetic of layers: bfloat16 where the recipe says so; Winograd's have single precision."""
+        coarse = self.recipe.bf16(self.step) and self.network.by is Plain
+        return torch.autocast(self.device.split(":")[0], torch.bfloat16, enabled=coarse)
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         recipe, output = self.recipe, output.float()
