@@ -333,7 +333,8 @@ def train(
     last = False
     while run.step < stop_at and not last:
         if cooled:
-            run.share_of_rate = said_by_first(min(1.0, (1.0 - (time.monotonic() - started) / seconds) / cooled))
+            left = max(0.0, 1.0 - (time.monotonic() - started) / seconds)
+            run.share_of_rate = said_by_first(min(1.0, left / cooled))
         losses.append(run.step_on(pictures))
         now = time.monotonic()
         last = any_of_team(stopping.is_set() or 0.0 < seconds <= now - started)
