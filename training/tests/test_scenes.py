@@ -9,7 +9,7 @@ import torch
 
 from conftest import drawn_picture
 from upscale_training import degrade
-from upscale_training.camera import Camera, photographed, sharpened, softness_left
+from upscale_training.camera import Camera, passed_on, photographed, sharpened, softness_left
 from upscale_training.condition import CLEAN, NONE, SILENT, UNKNOWN, source_inputs, source_numbers, told
 from upscale_training.data import Pictures
 from upscale_training.estimate import (
@@ -203,6 +203,29 @@ def test_some_pictures_are_only_shrunk_and_softened(picture_folder, tmp_path):
     # The true margin of the original lies round it in place of its mirror image.
     inside = (..., slice(8, -8), slice(8, -8))
     assert torch.allclose(shot.small[inside], expected[inside], atol=1.0 / 255.0 + 1e-6)
+
+
+def test_what_was_passed_on_has_a_larger_jpegs_faults_and_reads_clean():
+    estimator, found = load_estimator(SHIPPED), []
+    for seed in range(6):
+        picture = batch(seed)
+        made = degrade.round_8bit(passed_on(picture, np.random.default_rng(seed)))
+        assert made.shape == picture.shape and 1.0 < (made - picture).abs().mean() * 255.0 < 16.0
+        assert (made.mean(dim=(2, 3)) - picture.mean(dim=(2, 3))).abs().max() < 1.0 / 255.0
+        found.append(estimator.estimate(made)[0])
+    noise, softness = torch.stack(found).median(dim=0).values
+    assert noise < 2.0 and softness < 0.2
+
+
+def test_only_compressed_pictures_were_passed_on(picture_folder, tmp_path):
+    pictures, kinds = Pictures(picture_folder, tmp_path / "cache", 2), ["camera"] * 4
+
+    def shot(compressed: float, share: float) -> torch.Tensor:
+        scenes = Scenes(compressed=compressed, passed_on=share, only_soft=0.0)
+        return seen(pictures, np.random.default_rng(5), kinds, 48, scenes).small
+
+    assert (shot(0.0, 1.0) == shot(0.0, 0.0)).all()
+    assert ((shot(1.0, 1.0) - shot(1.0, 0.0)).abs().mean(dim=(1, 2, 3)) > 0.5 / 255.0).all()
 
 
 def test_both_numbers_are_silent_in_three_scenes_of_ten():

@@ -54,30 +54,54 @@ SPECKLE = 0.5
 GRID = 1.0
 
 
-class ApartRun(DetailRun):
-    """Half of the scenes are photographs and art, taught by the start; the others by the restoring network."""
+class PagesRun(DetailRun):
+    """Half of the scenes are photographs and art; the others, pages among them, are taught by the restoring network."""
 
     others = Scenes(clean=0.2, file=FILES, only_soft=SOFT)
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
         super().__init__(recipe, device, compiled)
         if recipe.critic or recipe.contrast:
-            raise ValueError("two teachers ask for neither a critic nor contrast: leave them out of the recipe")
-        self.crisp_teacher = copy.deepcopy(self.network).requires_grad_(False)
+            raise ValueError("teachers ask for neither a critic nor contrast: leave them out of the recipe")
         self.restoring = load(WEIGHTS / f"restore-x{recipe.scale}.safetensors")[0].requires_grad_(False)
 
     def loss(self, output: Tensor, group: Group) -> Tensor:
         restored = self.taught(self.restoring, group)
         if isinstance(group, Photos):
-            still, added = calm(group.clean, self.recipe.scale), output.float() - restored
-            crisp = torch.lerp(self.crisp(group), restored, still)
-            unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
-            spectra = standing_out(output.float()), standing_out(group.clean)
-            drawn = self.recipe.comb * comb(*spectra, self.recipe.scale).mean()
-            return unlike + drawn + GRID * grid(added, self.recipe.scale) + SPECKLE * speckle_cost(added, still)
+            return self.asked(output.float(), restored, group)
         error = squares(restored - group.clean) + EXACT
         further = (squares(output - restored) / error).mean()
         return PAGES * 0.5 * (further + ((squares(output - group.clean) + EXACT) / error).log().mean())
+
+    def asked(self, output: Tensor, restored: Tensor, group: Photos) -> Tensor:
+        """What is wrong with photographs."""
+        raise NotImplementedError
+
+    def drawn(self, output: Tensor, restored: Tensor, clean: Tensor, still: Tensor) -> Tensor:
+        """What grids and grain cost that `output` draws beyond the restoring network's answer."""
+        recipe, added = self.recipe, output - restored
+        spectra = standing_out(output), standing_out(clean)
+        combs = recipe.comb * comb(*spectra, recipe.scale).mean()
+        return combs + GRID * grid(added, recipe.scale) + SPECKLE * speckle_cost(added, still)
+
+    @torch.no_grad()
+    def taught(self, teacher: Network, group: Group) -> Tensor:
+        teacher.by = self.network.by
+        return teacher(group.small, group.condition).float()
+
+
+class ApartRun(PagesRun):
+    """Photographs and art are taught by the network that the training starts from."""
+
+    def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
+        super().__init__(recipe, device, compiled)
+        self.crisp_teacher = copy.deepcopy(self.network).requires_grad_(False)
+
+    def asked(self, output: Tensor, restored: Tensor, group: Photos) -> Tensor:
+        still = calm(group.clean, self.recipe.scale)
+        crisp = torch.lerp(self.crisp(group), restored, still)
+        unlike = (squares(output - crisp) / (squares(crisp - restored) + ALIKE)).mean()
+        return unlike + self.drawn(output, restored, group.clean, still)
 
     def crisp(self, group: Group) -> Tensor:
         """What photographs are taught: the first teacher's answer, with `steady` its two answers by what is there."""
@@ -88,11 +112,6 @@ class ApartRun(DetailRun):
         condition[..., NOISE] = condition[..., NOISE].clamp(min=source_inputs(self.recipe.steady, 0.0)[0])
         steady = self.taught(self.crisp_teacher, replace(group, condition=condition))
         return torch.lerp(steady, read, textured(group.clean, self.recipe.scale))
-
-    @torch.no_grad()
-    def taught(self, teacher: Network, group: Group) -> Tensor:
-        teacher.by = self.network.by
-        return teacher(group.small, group.condition).float()
 
 
 def textured(clean: Tensor, scale: int) -> Tensor:

@@ -26,6 +26,10 @@ KERNEL_SHARES = (0.5, 0.1, 0.2, 0.2)
 # A kernel that enlarges softens by about this many pixels of its input.
 ENLARGING = 0.375
 STREAK = 5
+# Of a file that was passed on: the size at which it was compressed first, as a share of that it ends with, the quality
+# it had there, how many of them were sharpened after, and by an unsharp mask of which amount and radius in pixels.
+SHARED_SIZES, SHARED_QUALITIES = (1.25, 1.5, 2.0), (30, 90)
+SHARED_SHARPENED, SHARED_AMOUNT, SHARED_RADIUS = 0.3, (0.3, 1.0), (0.5, 1.0)
 # Over which the softness of a sharpened picture is judged: frequencies in cycles a pixel, pixels of softness, and how
 # much of the finest detail no restoring dares to bring back.
 FREQUENCIES, SOFTNESSES, TIMID = (0.005, 0.5, 100), (0.0, 2.2, 111), 0.03
@@ -203,3 +207,22 @@ def grain(small: Tensor, draw: Draw, camera: Camera) -> Tensor:
 def sharpened(picture: Tensor, amount: Tensor, radius: Tensor) -> Tensor:
     """An unsharp mask of each picture's own `amount` [n] and `radius` [n] in pixels."""
     return picture + (picture - degrade.blur(picture, radius)) * amount[:, None, None, None]
+
+
+def passed_on(small: Tensor, draw: Draw) -> Tensor:
+    """Pictures [n, 3, side, side], sides multiples of 16, as they come from the web: a larger JPEG before, shrunk with
+    what that left in it. No file says so, and nothing of it reads as noise or softness."""
+    size, side = len(small), small.shape[-1]
+    whole = round(side * draw.choice(SHARED_SIZES) / 16) * 16
+    out, back = (
+        torch.from_numpy(resize_matrix(*sides, kernel)).float().to(small.device)
+        for sides, kernel in (((side, whole), "bicubic"), ((whole, side), draw.choice(list(SPREAD)[:3])))
+    )
+    quality = torch.from_numpy(draw.integers(SHARED_QUALITIES[0], SHARED_QUALITIES[1] + 1, size)).to(small.device)
+    halved = torch.ones(size, dtype=torch.bool, device=small.device)
+    made = back @ degrade.jpeg(out @ small @ out.T, quality, halved) @ back.T
+    amount = draw.uniform(*SHARED_AMOUNT, size) * (draw.random(size) < SHARED_SHARPENED)
+    amount, radius = (
+        torch.from_numpy(one).float().to(made.device) for one in (amount, draw.uniform(*SHARED_RADIUS, size))
+    )
+    return sharpened(made, amount, radius)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from . import condition, degrade
-from .camera import Camera, photographed
+from .camera import Camera, passed_on, photographed
 from .condition import SILENT, source_inputs, source_numbers, told
 from .data import Pictures
 from .estimate import Estimator, shares
@@ -40,6 +40,8 @@ class Scenes:
     # By the shares a hundredth was like that without them; a run at 2x that gained elsewhere lost 0.4 to 0.9 dB there.
     only_soft: float = 0.15
     only_soft_range: tuple[float, float] = (0.3, 1.6)
+    # Of those that are compressed, the ones that were so before, larger (`passed_on`).
+    passed_on: float = 0.0
     silent: float = 0.3
     half_silent: float = 0.1
     # How far the word on softness is moved to the truth where less noise than `surer_below` levels is heard. Scenes are
@@ -137,7 +139,11 @@ def camera_scenes(big: Tensor, draw: np.random.Generator, scale: int, scenes: Sc
         truth = torch.where(only_soft[:, None], known, truth)
     inputs = file_numbers([None if one else condition.CLEAN for one in draw.random(len(big)) < 0.1], big)
     through = torch.from_numpy(draw.random(len(big)) < scenes.compressed).to(big.device) & ~only_soft
-    packed, known = compressed(small, draw, *JPEG_RANGE, scenes)
+    before = small
+    if scenes.passed_on:
+        shared = torch.from_numpy(draw.random(len(big)) < scenes.passed_on).to(big.device)
+        before = torch.where(shared[:, None, None, None], passed_on(small, draw), small)
+    packed, known = compressed(before, draw, *JPEG_RANGE, scenes)
     small = torch.where(through[:, None, None, None], packed, degrade.round_8bit(small))
     return small, torch.where(through[:, None], known, inputs), truth
 
