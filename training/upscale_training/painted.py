@@ -5,24 +5,17 @@ there: texture becomes a haze, edges become slopes. Here photographs and art are
 below a few levels is gone, edges are steep. What is left the source mostly says. And an error counts by the logarithm
 of its square, so that an edge which may run here or there is drawn in one place, and not as the slope between. All else
 is taught by the restoring network (apart.py).
-
-A network told that a picture is softer and noisier than it reads draws harder edges, and photographs can bear it. Text
-cannot. So half of the pages are told as much, and asked for what the restoring network draws when told the truth.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .apart import NOISE, PagesRun
-from .condition import NONE, QUIET, SOFT, source_inputs
+from .apart import PagesRun
 from .data import Pictures
-from .detail import Photos
 from .edges import sharpened
 from .flat import calm
 from .mixture import Group
@@ -40,20 +33,6 @@ LOST = 8.0 / 255.0
 PIXEL, COLOUR, MEAN = 0.3, 0.5, 0.5
 # An original's cost below this is as good as none: of one level everywhere.
 ALIKE = 0.004
-# What the cost beside the restoring network's counts. It falls from 1 to .9 or so, what apart.py asks of photographs
-# from 1 to 0, beside the same cost of pages: counted once, edges were .89 as steep as the original's behind JPEG 75,
-# where without pages they had been 1.08.
-ASKED = 5.0
-# What JPEGs are called at least, levels of noise and pixels of softness, and how many pixels softer other soft pictures
-# are called. Files from the web read neither noisy nor soft and are both.
-JPEGS_NOISE, JPEGS_SOFTNESS, SOFTER = 4.0, 0.6, 0.4
-
-
-@dataclass(frozen=True)
-class Overstated(Group):
-    """A group whose condition says more noise and softness than were `read`."""
-
-    read: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 class PaintedRun(PagesRun):
@@ -66,39 +45,11 @@ class PaintedRun(PagesRun):
     def asked_crisp(self, pictures: Pictures, draw: np.random.Generator, count: int, scenes: Scenes) -> list[Group]:
         return super().asked_crisp(pictures, draw, count, self.shown)
 
-    def groups(self, pictures: Pictures) -> list[tuple[Group, float]]:
-        """Every second group of pages is overstated."""
-        found = super().groups(pictures)
-        pages = [place for place, (group, _) in enumerate(found) if not isinstance(group, Photos)]
-        for place in pages[1::2]:
-            group, share = found[place]
-            told = overstated(group.condition)
-            found[place] = (Overstated(group.small, group.clean, told, read=group.condition), share)
-        return found
-
-    def loss(self, output: Tensor, group: Group) -> Tensor:
-        """A teacher is told what was read."""
-        return super().loss(output, replace(group, condition=group.read) if isinstance(group, Overstated) else group)
-
     def asked(self, output: Tensor, restored: Tensor, group: Group) -> Tensor:
         clean, scale = painted(group.clean), self.recipe.scale
         beside = cost(restored, clean, scale) + ALIKE
         drawn = self.drawn(output, restored, group.clean, calm(group.clean, scale))
-        return ASKED * (cost(output, clean, scale) / beside).mean() + drawn
-
-
-def overstated(read: Tensor) -> Tensor:
-    """A condition [6] as a crisp look may call it."""
-    condition = read.clone()
-    noise, softness = (float(value) for value in read[NOISE:])
-    least = source_inputs(JPEGS_NOISE, JPEGS_SOFTNESS)
-    if read[1] > 0.0:
-        condition[NOISE:] = torch.tensor([max(noise, least[0]), max(softness, least[1])])
-    elif noise < source_inputs(QUIET, 0.0)[0]:
-        nothing, whole = (source_inputs(0.0, pixels)[1] for pixels in SOFT[:2])
-        share = min(1.0, max(0.0, (softness - nothing) / (whole - nothing)))
-        condition[NOISE + 1] += share * (source_inputs(0.0, SOFTER)[1] - NONE)
-    return condition
+        return (cost(output, clean, scale) / beside).mean() + drawn
 
 
 def cost(made: Tensor, clean: Tensor, scale: int) -> Tensor:
