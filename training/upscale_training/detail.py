@@ -152,7 +152,8 @@ class DetailRun(CrispRun):
     what they do.
     """
 
-    # Shares of the scenes that are not asked to be crisp.
+    # Shares of the scenes that are asked to be crisp, and of those that are not.
+    shown = SCENES
     others = SCENES
 
     def __init__(self, recipe: Recipe, device: str, compiled: bool = False) -> None:
@@ -172,7 +173,7 @@ class DetailRun(CrispRun):
         draw, count = np.random.default_rng([recipe.seed, self.step, rank]), recipe.scenes // ranks
         asked = (count + 1) // 2
 
-        photos = self.asked_crisp(pictures, draw, asked, SCENES)
+        photos = self.asked_crisp(pictures, draw, asked, self.shown)
         others = self.cut(pictures, draw, count - asked, self.others)
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *others]]
 

@@ -9,13 +9,11 @@ is taught by the restoring network (apart.py).
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from .apart import PagesRun
-from .data import Pictures
 from .edges import sharpened
 from .flat import calm
 from .mixture import Group
@@ -41,9 +39,6 @@ class PaintedRun(PagesRun):
     # Softness as it is read, without a hint of the truth: in a camera's picture it differs from place to place. Files
     # from the web were larger JPEGs before.
     shown = Scenes(clean=0.1, file=0.25, compressed=0.65, passed_on=0.6, surer=0.0)
-
-    def asked_crisp(self, pictures: Pictures, draw: np.random.Generator, count: int, scenes: Scenes) -> list[Group]:
-        return super().asked_crisp(pictures, draw, count, self.shown)
 
     def asked(self, output: Tensor, restored: Tensor, group: Group) -> Tensor:
         clean, scale = painted(group.clean), self.recipe.scale
