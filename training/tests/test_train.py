@@ -22,7 +22,7 @@ from upscale_training.recipe import Recipe, read_recipe
 from upscale_training.resize import resize_8bit, to_8bit
 from upscale_training.scenes import kinds_of
 from upscale_training.shard import write_shard
-from upscale_training.train import Run, cooling, main, train
+from upscale_training.train import Run, cooling, main, options, train
 from upscale_training.weights import save_weights
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -191,6 +191,12 @@ def test_a_slice_may_cool_down_within_its_minutes(picture_folder, tmp_path, monk
     train(run, pictures, tmp_path / "toy.pt", 1 << 20, seconds=21, cooled=0.5)
     assert shares[0] == 1.0 and shares == sorted(shares, reverse=True) and 0.0 < shares[-1] < 0.3
     assert run.optimisers[0].param_groups[0]["lr"] == shares[-1] * run.recipe.rate_peak > run.recipe.rate_end
+
+
+def test_seconds_are_no_share_of_the_minutes(capsys):
+    with pytest.raises(SystemExit):
+        options("").parse_args(["toy.toml", "--cooled", "600"])
+    assert "600 is not a share of 0 to 1" in capsys.readouterr().err
 
 
 def by_processes(count: int, folder: Path, pictures: Path, steps: int) -> dict:

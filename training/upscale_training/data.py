@@ -75,6 +75,7 @@ class Pictures:
 
         self.painted = [seed for seed in range(pages) if not is_pixel_art(seed)]
         self.textured = [place for place, row in enumerate(rows) if row.kind in TEXTURED]
+        self.untextured = [place for place, row in enumerate(rows) if row.kind not in TEXTURED]
         # Where to draw clean pictures from; None: from all of them, in proportion to their areas.
         self.among: list[int] | None = None
 
@@ -84,6 +85,14 @@ class Pictures:
             raise ValueError(f"no picture is of a kind among {', '.join(TEXTURED)}")
         found = copy.copy(self)
         found.pages, found.among = None, self.textured
+        return found
+
+    def untextured_only(self) -> Pictures:
+        """The same without photographs and art: pages, diagrams, screenshots."""
+        if not self.untextured:
+            raise ValueError(f"every picture is of a kind among {', '.join(TEXTURED)}")
+        found = copy.copy(self)
+        found.among = self.untextured
         return found
 
     def patches(self, draw: np.random.Generator, size: int, side: int, pixel_art: bool = True) -> Tensor:

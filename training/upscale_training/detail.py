@@ -174,8 +174,12 @@ class DetailRun(CrispRun):
         asked = (count + 1) // 2
 
         photos = self.asked_crisp(pictures, draw, asked, self.shown)
-        others = self.cut(pictures, draw, count - asked, self.others)
+        others = self.cut(self.left_alone(pictures), draw, count - asked, self.others)
         return [(group, 1.0 / recipe.scenes) for group in [*photos, *others]]
+
+    def left_alone(self, pictures: Pictures) -> Pictures:
+        """What the scenes that are not asked to be crisp are cut from."""
+        return pictures
 
     def asked_crisp(self, pictures: Pictures, draw: np.random.Generator, count: int, scenes: Scenes) -> list[Group]:
         return [Photos(**vars(group)) for group in self.cut(pictures.textured_only(), draw, count, scenes)]

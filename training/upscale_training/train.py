@@ -379,6 +379,13 @@ def asked_to_stop() -> threading.Event:
     return stopping
 
 
+def share(given: str) -> float:
+    """Of a command; 600, meant as seconds, once trained for five minutes at the least rate."""
+    if not 0.0 <= float(given) <= 1.0:
+        raise argparse.ArgumentTypeError(f"{given} is not a share of 0 to 1")
+    return float(given)
+
+
 def options(about: str) -> argparse.ArgumentParser:
     """What every training takes."""
     parser = argparse.ArgumentParser(description=about)
@@ -390,7 +397,7 @@ def options(about: str) -> argparse.ArgumentParser:
     parser.add_argument("--winograd", action="store_true", help="winograd.cpp: on a CPU without AMX half the time")
     parser.add_argument("--resident", action="store_true", help="as on a GPU: pictures held there, one batch a step")
     parser.add_argument("--minutes", type=float, default=0.0, help="pause after so long: a slice of a borrowed machine")
-    parser.add_argument("--cooled", type=float, default=0.0, help="share of --minutes in which the rate falls")
+    parser.add_argument("--cooled", type=share, default=0.0, help="share of --minutes in which the rate falls")
     parser.add_argument("--cool-down", type=int, default=0, help="so many steps to a small rate, into NAME-cooled.pt")
     parser.add_argument("--stop-at", type=int, default=0, help="pause at this step; 0: at the recipe's last")
     return parser
